@@ -9,4 +9,6 @@ pub mod device;
 pub mod ir;
 pub mod record;
 pub mod simplify;
+pub mod target;
+mod text;
 pub mod validate;

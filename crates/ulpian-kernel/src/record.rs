@@ -199,6 +199,10 @@ pub struct Recorder {
 }
 
 impl Recorder {
+    /// Another handle on this thread's tape, for readings that own theirs.
+    pub(crate) fn handle() -> Recorder {
+        Recorder { _private: () }
+    }
     /// Declares the next buffer.
     pub fn buffer(&mut self, dtype: Dtype, access: Access) -> u32 {
         with(|t| {
