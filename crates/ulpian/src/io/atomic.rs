@@ -1,0 +1,212 @@
+//! Writing a file whole or not at all.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why a file was not written. What stood at its path before stands there still.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    #[error("{}: the disk is full after {written} of {total} bytes; nothing was changed there: free space or choose another path", path.display())]
+    DiskFull { path: PathBuf, written: u64, total: u64 },
+    #[error("{}: its folder is not there; make it first", path.display())]
+    NoFolder { path: PathBuf },
+    #[error("{}: not an ordinary file, and will not be replaced by one; choose another path", path.display())]
+    NotAFile { path: PathBuf },
+    #[error("{}: cannot be written ({step}: {source}); nothing was changed there", path.display())]
+    Io { path: PathBuf, step: &'static str, source: io::Error },
+}
+
+/// Writes `bytes` to `path` through a temporary file beside it that is flushed to the disk and then renamed. On any
+/// error the temporary file is removed and `path` is as it was. A symbolic link is followed, a device or folder refused.
+///
+/// The environment variable `ULPIAN_FAULT=disk:N` makes every write fail as a full disk does after N bytes: for tests
+/// of what a program does then.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    let limit = std::env::var("ULPIAN_FAULT").ok().and_then(|v| v.strip_prefix("disk:")?.parse().ok());
+    write_limited(path, bytes, limit)
+}
+
+const CHUNK: usize = 1 << 20;
+
+fn write_limited(path: &Path, bytes: &[u8], limit: Option<u64>) -> Result<(), WriteError> {
+    let fail =
+        |step: &'static str| move |source: io::Error| WriteError::Io { path: path.into(), step, source };
+    let (target, permissions) = match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() => return Err(WriteError::NotAFile { path: path.into() }),
+        Ok(meta) => (path.canonicalize().map_err(fail("resolve"))?, Some(meta.permissions())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => (path.to_path_buf(), None),
+        Err(e) => return Err(fail("look")(e)),
+    };
+    let Some(name) = target.file_name() else {
+        return Err(WriteError::NotAFile { path: path.into() });
+    };
+    let folder = match target.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(WriteError::NoFolder { path: path.into() });
+    }
+
+    // The process and a counter make the name unique; `create_new` makes a leftover of that name an error, not a victim.
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let mut temporary = std::ffi::OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
+    let temporary = Temporary(Some(folder.join(temporary)));
+    let temporary_path = temporary.0.as_deref().unwrap_or(folder);
+
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).open(temporary_path).map_err(fail("create"))?;
+    let mut written = 0u64;
+    for chunk in bytes.chunks(CHUNK) {
+        let room = limit.map_or(chunk.len() as u64, |l| l.saturating_sub(written)).min(chunk.len() as u64);
+        let result = file.write_all(&chunk[..room as usize]).and_then(|()| {
+            if room < chunk.len() as u64 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        });
+        match result {
+            Ok(()) => written += chunk.len() as u64,
+            Err(e) if is_full(&e) => {
+                return Err(WriteError::DiskFull { path: path.into(), written, total: bytes.len() as u64 });
+            }
+            Err(e) => return Err(fail("write")(e)),
+        }
+    }
+    if let Some(permissions) = permissions {
+        file.set_permissions(permissions).map_err(fail("set permissions"))?;
+    }
+    // Some file systems (network ones above all) report a full disk only now.
+    file.sync_all().map_err(|e| {
+        if is_full(&e) {
+            WriteError::DiskFull { path: path.into(), written, total: bytes.len() as u64 }
+        } else {
+            fail("flush")(e)
+        }
+    })?;
+    drop(file);
+    std::fs::rename(temporary_path, &target).map_err(fail("rename"))?;
+    temporary.keep();
+    // The new name outlives a power cut only when its folder is flushed too. Where folders cannot be opened, so be it:
+    // the file itself is whole either way.
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+fn is_full(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
+/// A file that is removed when an error leaves it behind.
+struct Temporary(Option<PathBuf>);
+
+impl Temporary {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Nothing can be done about a failure here, and the error on its way to the caller matters more.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let path = std::env::temp_dir().join(format!("ulpian-atomic-{}-{name}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Folder(path)
+        }
+        fn names(&self) -> Vec<String> {
+            let entries = std::fs::read_dir(&self.0).unwrap();
+            let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        }
+    }
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_full_disk_leaves_the_old_file_and_nothing_else() {
+        let folder = Folder::new("full");
+        let path = folder.0.join("weights");
+        let new = vec![7u8; 3 * CHUNK + 5];
+        for limit in [0, 1, CHUNK as u64, CHUNK as u64 + 1, new.len() as u64 - 1] {
+            write_limited(&path, b"old", None).unwrap();
+            let error = write_limited(&path, &new, Some(limit)).unwrap_err();
+            assert!(matches!(error, WriteError::DiskFull { .. }), "{error}");
+            assert_eq!(std::fs::read(&path).unwrap(), b"old");
+            assert_eq!(folder.names(), ["weights"], "limit {limit}");
+        }
+        write_limited(&path, &new, Some(new.len() as u64)).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), new);
+        assert_eq!(folder.names(), ["weights"]);
+    }
+
+    #[test]
+    fn a_full_disk_before_the_first_file_leaves_an_empty_folder() {
+        let folder = Folder::new("first");
+        assert!(write_limited(&folder.0.join("a"), b"12345", Some(2)).is_err());
+        assert!(folder.names().is_empty());
+    }
+
+    #[test]
+    fn an_empty_file_can_be_written() {
+        let folder = Folder::new("empty");
+        write_limited(&folder.0.join("a"), b"", None).unwrap();
+        assert_eq!(std::fs::read(folder.0.join("a")).unwrap(), b"");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn devices_and_folders_are_not_replaced() {
+        let folder = Folder::new("device");
+        for path in
+            [Path::new("/dev/full"), Path::new("/dev/null"), &folder.0, Path::new("/"), Path::new("..")]
+        {
+            let error = write_limited(path, b"x", None).unwrap_err();
+            assert!(matches!(error, WriteError::NotAFile { .. }), "{}: {error}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_missing_folder_is_named() {
+        let folder = Folder::new("missing");
+        let error = write_limited(&folder.0.join("no/such/file"), b"x", None).unwrap_err();
+        assert!(matches!(error, WriteError::NoFolder { .. }), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_followed_and_permissions_are_kept() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = Folder::new("link");
+        let (real, link) = (folder.0.join("real"), folder.0.join("link"));
+        write_limited(&real, b"old", None).unwrap();
+        std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        write_limited(&link, b"new", None).unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(std::fs::read(&real).unwrap(), b"new");
+        assert_eq!(real.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    }
+}
