@@ -1,0 +1,95 @@
+//! Error-free sums and products, and the reciprocal that divisions inside functions start from.
+//!
+//! Sources: Dekker 1971, Knuth TAOCP 2 §4.2.2. All use raw operations: callers keep subnormals out.
+
+use super::{d, f, i, l};
+use crate::dtype::Float;
+use crate::real::{Real, Val};
+
+/// `a + b` as (sum, error) where |a| >= |b| or a = 0.
+#[inline(always)]
+pub(super) fn fast_two_sum<R: Real, D: Float>(a: Val<R, D>, b: Val<R, D>) -> (Val<R, D>, Val<R, D>) {
+    let s = a.raw_add(b);
+    (s, a.raw_sub(s).raw_add(b))
+}
+
+/// `a + b` as (sum, error), any order.
+#[inline(always)]
+pub(super) fn two_sum<R: Real, D: Float>(a: Val<R, D>, b: Val<R, D>) -> (Val<R, D>, Val<R, D>) {
+    let s = a.raw_add(b);
+    let t = s.raw_sub(a);
+    (s, a.raw_sub(s.raw_sub(t)).raw_add(b.raw_sub(t)))
+}
+
+/// `a * b` as (product, error), by fma.
+#[inline(always)]
+pub(super) fn two_prod_f32<R: Real>(a: Val<R, f32>, b: Val<R, f32>) -> (Val<R, f32>, Val<R, f32>) {
+    let p = a.raw_mul(b);
+    (p, a.raw_fma(b, -p))
+}
+
+/// Two halves of at most 27 and 26 bits; cutting bits off, unlike Veltkamp's product, cannot overflow.
+#[inline(always)]
+fn halves<R: Real>(a: Val<R, f64>) -> (Val<R, f64>, Val<R, f64>) {
+    // Adding half of the cut rounds, so that the low half fits 26 bits with its sign.
+    let hi = (a.bitcast::<i64>() + l(1 << 25)).bit_and(l(-1 << 26)).bitcast::<f64>();
+    (hi, a.raw_sub(hi))
+}
+
+/// `a * b` as (product, error), by Dekker's splitting.
+#[inline(always)]
+pub(super) fn two_prod_f64<R: Real>(a: Val<R, f64>, b: Val<R, f64>) -> (Val<R, f64>, Val<R, f64>) {
+    let p = a.raw_mul(b);
+    let ((ah, al), (bh, bl)) = (halves(a), halves(b));
+    let e = ah.raw_mul(bh).raw_sub(p);
+    let e = e.raw_add(ah.raw_mul(bl)).raw_add(al.raw_mul(bh));
+    (p, e.raw_add(al.raw_mul(bl)))
+}
+
+/// 1/x for normal x well inside the range, to about 2^-27 before the last rounding: a linear guess on the bits
+/// (error 0.12), then two cubic steps.
+#[inline(always)]
+pub(super) fn reciprocal_f32<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+    let mut r = (i(0x7ef3_11c7) - x.bitcast::<i32>()).bitcast::<f32>();
+    for _ in 0..2 {
+        let e = (-x).raw_fma(r, f(1.0));
+        r = r.raw_fma(e.raw_fma(e, e), r);
+    }
+    r
+}
+
+/// 1/x for normal x well inside the range, to a few units of 2^-53.
+#[inline(always)]
+pub(super) fn reciprocal_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
+    let mut r = (l(0x7fde_6238_da3c_2118) - x.bitcast::<i64>()).bitcast::<f64>();
+    for _ in 0..3 {
+        let e = d(1.0).raw_sub(x.raw_mul(r));
+        r = r.raw_add(r.raw_mul(e.raw_add(e.raw_mul(e))));
+    }
+    r
+}
+
+/// (nh + nl) / (dh + dl), rounded once but for about 2^-20 of a unit.
+#[inline(always)]
+pub(super) fn divide_f32<R: Real>(
+    n: (Val<R, f32>, Val<R, f32>),
+    by: (Val<R, f32>, Val<R, f32>),
+) -> Val<R, f32> {
+    let r = reciprocal_f32(by.0);
+    let q = n.0.raw_mul(r);
+    let rest = (-q).raw_fma(by.0, n.0).raw_add((-q).raw_fma(by.1, n.1));
+    rest.raw_fma(r, q)
+}
+
+/// [`divide_f32`] for f64.
+#[inline(always)]
+pub(super) fn divide_f64<R: Real>(
+    n: (Val<R, f64>, Val<R, f64>),
+    by: (Val<R, f64>, Val<R, f64>),
+) -> Val<R, f64> {
+    let r = reciprocal_f64(by.0);
+    let q = n.0.raw_mul(r);
+    let (p, e) = two_prod_f64(q, by.0);
+    let rest = n.0.raw_sub(p).raw_sub(e).raw_add(n.1.raw_sub(q.raw_mul(by.1)));
+    q.raw_add(rest.raw_mul(r))
+}

@@ -1,0 +1,121 @@
+//! Distances between floats, in units in the last place, and f64 references for the functions.
+//!
+//! Tolerances and reports do not live here. The one idea: NaN is never near a number; two NaNs agree.
+
+use crate::real::Func;
+
+/// A float's place in the order of all floats: adjacent floats differ by 1, both zeros are 0.
+pub fn ordered_f32(x: f32) -> i64 {
+    let b = x.to_bits() as i32;
+    (if b < 0 { i32::MIN.wrapping_sub(b) } else { b }) as i64
+}
+
+/// [`ordered_f32`] for f64.
+pub fn ordered_f64(x: f64) -> i64 {
+    let b = x.to_bits() as i64;
+    if b < 0 { i64::MIN.wrapping_sub(b) } else { b }
+}
+
+/// Steps between two floats; `None` when exactly one is NaN, 0 when both are.
+pub fn distance_f32(a: f32, b: f32) -> Option<u64> {
+    match (a.is_nan(), b.is_nan()) {
+        (true, true) => Some(0),
+        (false, false) => Some(ordered_f32(a).abs_diff(ordered_f32(b))),
+        _ => None,
+    }
+}
+
+/// [`distance_f32`] for f64.
+pub fn distance_f64(a: f64, b: f64) -> Option<u64> {
+    match (a.is_nan(), b.is_nan()) {
+        (true, true) => Some(0),
+        (false, false) => Some(ordered_f64(a).abs_diff(ordered_f64(b))),
+        _ => None,
+    }
+}
+
+/// 2^e for any e a finite f64 can have, subnormals included.
+fn pow2(e: i32) -> f64 {
+    if e >= -1022 {
+        f64::from_bits(((e + 1023) as u64) << 52)
+    } else {
+        f64::from_bits(1 << (e + 1074).max(0))
+    }
+}
+
+fn exponent(x: f64) -> i32 {
+    let b = (x.abs().to_bits() >> 52) as i32;
+    if b == 0 { -1022 } else { b - 1023 }
+}
+
+/// One unit in the last place of f32 at `truth`: 2^-149 in the subnormal range.
+pub fn unit_f32(truth: f64) -> f64 {
+    pow2(exponent(truth).clamp(-126, 127) - 23)
+}
+
+/// Error of `got` against `truth` in units of f32 at `truth`. An infinity counts as 2^128 (overflow is an error of
+/// a number, unless the truth overflows too). NaN against a number is infinite, against NaN zero.
+pub fn ulp_error(got: f32, truth: f64) -> f64 {
+    if truth.is_nan() || got.is_nan() {
+        return if truth.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    let largest = pow2(127) * 2.0;
+    let finite = |x: f64| if x.is_infinite() { largest.copysign(x) } else { x.clamp(-largest, largest) };
+    (finite(got as f64) - finite(truth)).abs() / unit_f32(finite(truth))
+}
+
+/// Error of `got` against `high + low` (an unevaluated sum) in units of f64 at `high`.
+pub fn ulp_error_f64(got: f64, high: f64, low: f64) -> f64 {
+    if high.is_nan() || got.is_nan() {
+        return if high.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    if got.is_infinite() || high.is_infinite() {
+        return if got == high { 0.0 } else { f64::INFINITY };
+    }
+    // Divided before the subtraction of `low`, which may be far below the unit.
+    let unit = pow2((exponent(high) - 52).max(-1074));
+    ((got - high) / unit - low / unit).abs()
+}
+
+/// The nearest f32, subnormals kept.
+pub fn nearest_f32(truth: f64) -> f32 {
+    truth as f32
+}
+
+/// The function in f64 by the platform's library, within about 2 units of 2^-52 (sin and cos of π after an exact
+/// reduction). `b` is read by two-place functions only.
+pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
+    use std::f64::consts::PI;
+    let quarter = |x: f64| {
+        let x = x % 2.0;
+        let n = (x * 2.0).round();
+        (x - n * 0.5, (n as i64).rem_euclid(4))
+    };
+    let turn = |t: f64, q: i64| match q {
+        0 => (PI * t).sin(),
+        1 => (PI * t).cos(),
+        2 => -(PI * t).sin(),
+        _ => -(PI * t).cos(),
+    };
+    match f {
+        Func::Div => a / b,
+        Func::Sqrt => a.sqrt(),
+        Func::Exp => a.exp(),
+        Func::Expm1 => a.exp_m1(),
+        Func::Log => a.ln(),
+        Func::Log1p => a.ln_1p(),
+        Func::Tanh => a.tanh(),
+        Func::Sigmoid if a < 0.0 => a.exp() / (1.0 + a.exp()),
+        Func::Sigmoid => 1.0 / (1.0 + (-a).exp()),
+        Func::SinPi => {
+            let (t, q) = quarter(a);
+            let y = turn(t, q);
+            if y == 0.0 { 0f64.copysign(a) } else { y }
+        }
+        Func::CosPi => {
+            let (t, q) = quarter(a);
+            let y = turn(t, (q + 1) % 4);
+            if y == 0.0 { 0.0 } else { y }
+        }
+    }
+}
