@@ -215,7 +215,7 @@ pub fn trace<K: TileKernel>(kernel: &K, keep_subnormals: bool) -> Result<Kernel,
         for (dtype, access) in &binder.buffers {
             r.buffer(*dtype, *access);
         }
-        let params = (0..binder.params).map(|_| r.param()).collect();
+        let params = (0..binder.params).map(|_| r.param().0).collect();
         kernel.run(&mut RecordTarget { recorder: Recorder::handle(), params }, args);
     })
 }
@@ -224,7 +224,7 @@ pub fn trace<K: TileKernel>(kernel: &K, keep_subnormals: bool) -> Result<Kernel,
 #[derive(Debug)]
 pub struct RecordTarget {
     recorder: Recorder,
-    params: Vec<Val<Traced, u32>>,
+    params: Vec<Value>,
 }
 
 /// A tile's id under [`RecordTarget`].
@@ -274,7 +274,7 @@ impl Target for RecordTarget {
     }
     fn param(&mut self, param: u32) -> TracedTile<u32> {
         // A `Binder` hands out only parameters that exist.
-        TracedTile::new(self.params[param as usize].0)
+        TracedTile::new(self.params[param as usize])
     }
     fn splat<D: Element>(&mut self, x: D) -> TracedTile<D> {
         TracedTile::new(Traced::lit(x))
