@@ -2,6 +2,7 @@
 
 use crate::host::HostTensor;
 use crate::op::{Op, OpError, TensorType};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use ulpian_kernel::device::Memory;
@@ -9,16 +10,48 @@ use ulpian_kernel::device::Memory;
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// A value in a lazy graph. Cloning shares it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Node(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     id: u64,
     ty: TensorType,
     kind: NodeKind,
     /// Where the value already stands: (device id, memory).
     values: Mutex<Vec<(String, Arc<dyn Memory>)>>,
+}
+
+impl Inner {
+    fn take_inputs(&mut self) -> Vec<Node> {
+        match &mut self.kind {
+            NodeKind::Apply { inputs, .. } => std::mem::take(inputs),
+            NodeKind::Leaf(_) => vec![],
+        }
+    }
+}
+
+impl Drop for Inner {
+    /// Takes a chain apart in a loop: dropping inputs within inputs would need stack for every link.
+    fn drop(&mut self) {
+        let mut doomed = self.take_inputs();
+        while let Some(Node(inner)) = doomed.pop() {
+            if let Some(mut inner) = Arc::into_inner(inner) {
+                doomed.append(&mut inner.take_inputs());
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Node {
+    /// The node alone: a graph below it may be deep and shared.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            NodeKind::Apply { op, .. } => write!(f, "%{} = {}: {}", self.id(), op.name(), self.ty()),
+            NodeKind::Leaf(Leaf::Host(_)) => write!(f, "%{} = host: {}", self.id(), self.ty()),
+            NodeKind::Leaf(Leaf::Fill(bits)) => write!(f, "%{} = fill {bits:#x}: {}", self.id(), self.ty()),
+            NodeKind::Leaf(Leaf::Placeholder) => write!(f, "%{} = placeholder: {}", self.id(), self.ty()),
+        }
+    }
 }
 
 /// Where a node's value comes from.
