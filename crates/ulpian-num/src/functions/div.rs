@@ -45,6 +45,8 @@ pub(super) fn div_f32<R: Real>(a: Val<R, f32>, b: Val<R, f32>) -> Val<R, f32> {
 
     let r = reciprocal_f32(den);
     let r = (-den).raw_fma(r, f(1.0)).raw_fma(r, r);
+    // The one reciprocal next to a midpoint: Newton's step gives 1/2, the wrong neighbour.
+    let r = Val::select(mb.equals(i(0x3fff_ffff)), f(f32::from_bits(0x3f00_0001)), r);
     let mut q = n.raw_mul(r);
     for _ in 0..2 {
         q = (-q).raw_fma(den, n).raw_fma(r, q);

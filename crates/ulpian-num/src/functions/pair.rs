@@ -28,11 +28,11 @@ pub(super) fn two_prod_f32<R: Real>(a: Val<R, f32>, b: Val<R, f32>) -> (Val<R, f
     (p, a.raw_fma(b, -p))
 }
 
-/// Two halves of at most 27 and 26 bits; cutting bits off, unlike Veltkamp's product, cannot overflow.
+/// Two halves of at most 26 bits each; cutting bits off, unlike Veltkamp's product, cannot overflow.
 #[inline(always)]
 fn halves<R: Real>(a: Val<R, f64>) -> (Val<R, f64>, Val<R, f64>) {
     // Adding half of the cut rounds, so that the low half fits 26 bits with its sign.
-    let hi = (a.bitcast::<i64>() + l(1 << 25)).bit_and(l(-1 << 26)).bitcast::<f64>();
+    let hi = (a.bitcast::<i64>() + l(1 << 26)).bit_and(l(-1 << 27)).bitcast::<f64>();
     (hi, a.raw_sub(hi))
 }
 
