@@ -1,0 +1,344 @@
+//! The graph as the planner sees it: composites expanded, equal nodes made one, constants folded; numbered so that
+//! operands come before their users. Nothing here decides what is fused.
+
+use crate::host::HostTensor;
+use crate::node::{Leaf, Node, NodeKind};
+use crate::op::{Lowering, MapBody, Movement, OpError, TensorType};
+use std::collections::HashMap;
+use std::sync::Arc;
+use ulpian_kernel::ir::Combine;
+use ulpian_num::Dtype;
+
+/// A value's number.
+pub type Id = usize;
+
+/// How a value is made.
+#[derive(Clone, Debug)]
+pub enum Def {
+    /// The i-th of [`Graph::inputs`].
+    Input(usize),
+    Fill(u64),
+    Move {
+        src: Id,
+        how: Movement,
+    },
+    Map {
+        body: Arc<dyn MapBody>,
+        args: Vec<Id>,
+    },
+    Reduce {
+        combine: Combine,
+        axes: Vec<usize>,
+        src: Id,
+    },
+    Contract {
+        a: Id,
+        b: Id,
+    },
+    Gather {
+        axis: usize,
+        data: Id,
+        index: Id,
+    },
+}
+
+/// A value of the graph.
+#[derive(Clone, Debug)]
+pub struct Value {
+    pub ty: TensorType,
+    pub def: Def,
+    /// The op's name, for people.
+    pub name: &'static str,
+}
+
+/// Where an input's memory comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Given at each run, in this position.
+    Given(usize),
+    /// Uploaded once per device.
+    Host(Node, Arc<HostTensor>),
+}
+
+/// See the module's head.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    pub values: Vec<Value>,
+    pub inputs: Vec<(Id, Source)>,
+    pub outputs: Vec<Id>,
+}
+
+/// What went wrong while reading the graph.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    #[error(transparent)]
+    Op(#[from] OpError),
+    #[error(
+        "a placeholder of type {ty} is used but not among the program's inputs; pass it to `Program::compile`"
+    )]
+    Unbound { ty: String },
+    #[error("{op} has no kernel: it says `Expand` but expands to nothing; give it a lowering")]
+    NoExpansion { op: &'static str },
+    #[error("{op}: {elements} elements of {ty}; kernels index at most 2^31 - 1 elements, split the tensor")]
+    TooLarge { op: &'static str, elements: u128, ty: String },
+}
+
+impl Value {
+    /// The values this one is made from.
+    pub fn operands(&self) -> Vec<Id> {
+        match &self.def {
+            Def::Input(_) | Def::Fill(_) => vec![],
+            Def::Move { src, .. } | Def::Reduce { src, .. } => vec![*src],
+            Def::Map { args, .. } => args.clone(),
+            Def::Contract { a, b } => vec![*a, *b],
+            Def::Gather { data, index, .. } => vec![*data, *index],
+        }
+    }
+}
+
+enum Visit {
+    Enter(Node),
+    Apply(Node, Lowering),
+    Alias(Node, Node),
+}
+
+impl Graph {
+    /// Reads the graph behind `outputs`. `given` says which nodes are inputs; they are not looked behind.
+    pub fn build(outputs: &[Node], given: &HashMap<u64, usize>) -> Result<Graph, BuildError> {
+        let mut b = Builder { graph: Graph::default(), known: HashMap::new(), of: HashMap::new() };
+        let mut stack: Vec<Visit> = outputs.iter().rev().cloned().map(Visit::Enter).collect();
+        // Keeps nodes made by `expand` alive, so that no id is used twice.
+        let mut held = vec![];
+        while let Some(visit) = stack.pop() {
+            match visit {
+                Visit::Enter(node) if b.of.contains_key(&node.id()) => {}
+                Visit::Enter(node) => {
+                    if let Some(&i) = given.get(&node.id()) {
+                        let id = b.input(&node, Source::Given(i));
+                        b.of.insert(node.id(), id);
+                        continue;
+                    }
+                    match node.kind() {
+                        NodeKind::Leaf(Leaf::Placeholder) => {
+                            return Err(BuildError::Unbound { ty: node.ty().to_string() });
+                        }
+                        NodeKind::Leaf(Leaf::Fill(bits)) => {
+                            let id = b.fill(node.ty(), *bits);
+                            b.of.insert(node.id(), id);
+                        }
+                        NodeKind::Leaf(Leaf::Host(data)) => {
+                            let id = b.input(&node, Source::Host(node.clone(), data.clone()));
+                            b.of.insert(node.id(), id);
+                        }
+                        NodeKind::Apply { op, inputs } => {
+                            let types: Vec<TensorType> = inputs.iter().map(|n| n.ty().clone()).collect();
+                            let lowering = op.lowering(&types, node.ty());
+                            if let Lowering::Expand = lowering {
+                                let Some(same) = op.expand(inputs)? else {
+                                    return Err(BuildError::NoExpansion { op: op.name() });
+                                };
+                                held.push(same.clone());
+                                stack.push(Visit::Alias(node, same.clone()));
+                                stack.push(Visit::Enter(same));
+                            } else {
+                                let inputs = inputs.clone();
+                                stack.push(Visit::Apply(node, lowering));
+                                stack.extend(inputs.into_iter().rev().map(Visit::Enter));
+                            }
+                        }
+                    }
+                }
+                Visit::Alias(node, same) => {
+                    let id = b.of[&same.id()];
+                    b.of.insert(node.id(), id);
+                }
+                Visit::Apply(node, lowering) => {
+                    if b.of.contains_key(&node.id()) {
+                        continue;
+                    }
+                    if let NodeKind::Apply { op, inputs } = node.kind() {
+                        let args: Vec<Id> = inputs.iter().map(|n| b.of[&n.id()]).collect();
+                        let key = format!("{}|{}|{args:?}|{:?}", op.name(), op.attributes(), node.ty());
+                        let id = b.add(op.name(), node.ty(), lowering, args, key);
+                        b.of.insert(node.id(), id);
+                    }
+                }
+            }
+        }
+        b.graph.outputs = outputs.iter().map(|n| b.graph.behind_reshapes(b.of[&n.id()])).collect();
+        for v in &b.graph.values {
+            let elements = v.ty.shape.iter().fold(1u128, |n, &e| n.saturating_mul(e as u128));
+            if elements > i32::MAX as u128 {
+                return Err(BuildError::TooLarge { op: v.name, elements, ty: v.ty.to_string() });
+            }
+        }
+        Ok(b.graph)
+    }
+    /// The value whose memory serves for `id` as well.
+    fn behind_reshapes(&self, mut id: Id) -> Id {
+        while let Def::Move { src, how: Movement::Reshape(_) } = self.values[id].def {
+            id = src;
+        }
+        id
+    }
+    pub fn ty(&self, id: Id) -> &TensorType {
+        &self.values[id].ty
+    }
+    pub fn shape(&self, id: Id) -> &[usize] {
+        &self.values[id].ty.shape
+    }
+    pub fn dtype(&self, id: Id) -> Dtype {
+        self.values[id].ty.dtype
+    }
+}
+
+struct Builder {
+    graph: Graph,
+    /// Equal values, by text.
+    known: HashMap<String, Id>,
+    of: HashMap<u64, Id>,
+}
+
+impl Builder {
+    fn push(&mut self, name: &'static str, ty: &TensorType, def: Def) -> Id {
+        self.graph.values.push(Value { ty: ty.clone(), def, name });
+        self.graph.values.len() - 1
+    }
+    fn input(&mut self, node: &Node, source: Source) -> Id {
+        let id = self.push("input", node.ty(), Def::Input(self.graph.inputs.len()));
+        self.graph.inputs.push((id, source));
+        id
+    }
+    fn fill(&mut self, ty: &TensorType, bits: u64) -> Id {
+        let key = format!("fill {bits} {ty:?}");
+        if let Some(&id) = self.known.get(&key) {
+            return id;
+        }
+        let id = self.push("fill", ty, Def::Fill(bits));
+        self.known.insert(key, id);
+        id
+    }
+    fn add(
+        &mut self,
+        name: &'static str,
+        ty: &TensorType,
+        lowering: Lowering,
+        args: Vec<Id>,
+        key: String,
+    ) -> Id {
+        if let Some(&id) = self.known.get(&key) {
+            return id;
+        }
+        let id = match lowering {
+            Lowering::Move(how) => self.movement(name, ty, how, args[0]),
+            Lowering::Map(body) => self.push(name, ty, Def::Map { body, args }),
+            Lowering::Reduce { combine, axes } => {
+                let src = args[0];
+                if self.graph.ty(src).is_empty() && !ty.is_empty() {
+                    self.fill(ty, if combine == Combine::Sum { 0 } else { identity(combine, ty.dtype) })
+                } else {
+                    self.push(name, ty, Def::Reduce { combine, axes, src })
+                }
+            }
+            Lowering::Contract => self.push(name, ty, Def::Contract { a: args[0], b: args[1] }),
+            Lowering::Gather { axis } => {
+                self.push(name, ty, Def::Gather { axis, data: args[0], index: args[1] })
+            }
+            // `build` has expanded it already.
+            Lowering::Expand => args[0],
+        };
+        self.known.insert(key, id);
+        id
+    }
+    fn movement(&mut self, name: &'static str, ty: &TensorType, how: Movement, src: Id) -> Id {
+        let from = self.graph.ty(src).clone();
+        let same = match &how {
+            Movement::Reshape(_) | Movement::Expand(_) => from.shape == ty.shape,
+            Movement::Permute(perm) => perm.iter().enumerate().all(|(i, &p)| i == p),
+            Movement::Slice { start, step, .. } => {
+                from.shape == ty.shape && start.iter().all(|&s| s == 0) && step.iter().all(|&s| s == 1)
+            }
+            Movement::Pad { .. } => from.shape == ty.shape,
+            Movement::Window { .. } | Movement::Unwindow { .. } => false,
+        };
+        if same {
+            return src;
+        }
+        let foreign = match &how {
+            Movement::Pad { fill, .. } => Some(*fill),
+            Movement::Unwindow { .. } => Some(0),
+            _ => None,
+        };
+        if from.is_empty() && !ty.is_empty() {
+            return self.fill(ty, foreign.unwrap_or(0));
+        }
+        if let Def::Fill(bits) = self.graph.values[src].def {
+            if foreign.is_none_or(|f| f == bits) {
+                return self.fill(ty, bits);
+            }
+        }
+        self.push(name, ty, Def::Move { src, how })
+    }
+}
+
+/// The value (bits of `dtype`) that a reduction starts from: combining with it changes nothing but −0's absence.
+pub fn identity(combine: Combine, dtype: Dtype) -> u64 {
+    let low = matches!(combine, Combine::Max | Combine::ArgMax);
+    match (combine, dtype) {
+        (Combine::Sum, Dtype::F32) => 0x8000_0000,
+        (Combine::Sum, Dtype::F64) => 1 << 63,
+        (Combine::Sum, Dtype::F16 | Dtype::Bf16) => 0x8000,
+        (Combine::Sum, _) => 0,
+        (_, Dtype::F32) => (if low { f32::NEG_INFINITY } else { f32::INFINITY }).to_bits() as u64,
+        (_, Dtype::F64) => (if low { f64::NEG_INFINITY } else { f64::INFINITY }).to_bits(),
+        (_, Dtype::F16) => {
+            if low {
+                0xfc00
+            } else {
+                0x7c00
+            }
+        }
+        (_, Dtype::Bf16) => {
+            if low {
+                0xff80
+            } else {
+                0x7f80
+            }
+        }
+        (_, Dtype::I32) => {
+            if low {
+                i32::MIN as u32 as u64
+            } else {
+                i32::MAX as u64
+            }
+        }
+        (_, Dtype::I64) => {
+            if low {
+                i64::MIN as u64
+            } else {
+                i64::MAX as u64
+            }
+        }
+        (_, Dtype::U32) => {
+            if low {
+                0
+            } else {
+                u32::MAX as u64
+            }
+        }
+        (_, Dtype::U8) => {
+            if low {
+                0
+            } else {
+                255
+            }
+        }
+        (_, Dtype::Bool) => {
+            if low {
+                0
+            } else {
+                1
+            }
+        }
+    }
+}

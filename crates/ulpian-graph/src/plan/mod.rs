@@ -1,0 +1,194 @@
+//! The planner: from a graph to launches in order, with memory placed.
+//!
+//! [`graph`] reads nodes, [`fuse`] decides what shares a kernel, [`crate::codegen`] writes the kernels; here the steps
+//! are put in order and intermediates get slots, reused as soon as their last reader has run. Nothing here speaks to
+//! a device.
+
+pub mod fuse;
+pub mod graph;
+
+use crate::codegen::{Buf, Draft, Output, Report, contract::contract, map, reduce::reduce};
+use crate::host::HostTensor;
+use crate::node::Node;
+use crate::op::TensorType;
+use crate::program::{GraphError, Options};
+use graph::{Def, Graph, Source};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use ulpian_kernel::device::Prepared;
+use ulpian_num::Dtype;
+
+/// Memory of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The run's i-th input.
+    Given(usize),
+    /// The i-th of [`Plan::hosts`].
+    Host(usize),
+    /// The i-th of [`Plan::slots`].
+    Slot(usize),
+    /// The i-th of [`Plan::fresh`].
+    Fresh(usize),
+    /// The i-th of [`Plan::reports`].
+    Report(usize),
+}
+
+/// One launch.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub kernel: Arc<Prepared>,
+    pub places: Vec<Place>,
+    pub params: Vec<u32>,
+    pub programs: u64,
+}
+
+/// Launches in order, and the memory they need.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+    /// Bytes of each slot for intermediates.
+    pub slots: Vec<u64>,
+    /// Bytes of each output made anew by a run.
+    pub fresh: Vec<u64>,
+    /// Where each output stands.
+    pub outputs: Vec<Place>,
+    /// Types of the outputs.
+    pub types: Vec<TensorType>,
+    pub hosts: Vec<(Node, Arc<HostTensor>)>,
+    pub reports: Vec<Report>,
+    /// Every storage dtype used, and an op that uses it.
+    pub dtypes: Vec<(Dtype, &'static str)>,
+    /// What was decided, for people.
+    pub log: Vec<String>,
+}
+
+/// Plans `outputs`; `given` maps node ids to input positions.
+pub fn plan(outputs: &[Node], given: &HashMap<u64, usize>, options: &Options) -> Result<Plan, GraphError> {
+    let graph = Graph::build(outputs, given)?;
+    let fusion = fuse::decide(&graph, options.fuse);
+    let mut out = Output {
+        graph: &graph,
+        fusion: &fusion,
+        keep_subnormals: options.keep_subnormals,
+        drafts: vec![],
+        scratch: vec![],
+        reports: vec![],
+    };
+    for (id, v) in graph.values.iter().enumerate().filter(|&(id, _)| fusion.live[id]) {
+        if let Def::Gather { axis, data, index } = v.def {
+            let (extent, count) = (graph.shape(data)[axis], graph.ty(index).len());
+            if extent == 0 && count > 0 {
+                return Err(GraphError::IndexOutOfRange { op: v.name, index: 0, extent });
+            }
+            map::check_index(&mut out, id)?;
+        }
+        if fusion.materialised[id] {
+            let heavy = fusion.heavy[id].unwrap_or(id);
+            match graph.values[heavy].def {
+                Def::Reduce { .. } => reduce(&mut out, id, heavy)?,
+                Def::Contract { .. } => contract(&mut out, id, heavy)?,
+                _ => map::map(&mut out, id)?,
+            }
+        }
+    }
+    let mut dtypes: BTreeMap<Dtype, &'static str> = BTreeMap::new();
+    for (_, v) in graph.values.iter().enumerate().filter(|&(id, _)| fusion.live[id]) {
+        dtypes.entry(v.ty.dtype).or_insert(v.name);
+    }
+    for (id, _) in &graph.inputs {
+        dtypes.entry(graph.dtype(*id)).or_insert("input");
+    }
+    let Output { drafts, scratch, reports, .. } = out;
+    let mut plan = place(&graph, drafts, &scratch);
+    plan.reports = reports;
+    plan.dtypes = dtypes.into_iter().collect();
+    plan.types = outputs.iter().map(|n| n.ty().clone()).collect();
+    plan.log = fusion.log.clone();
+    Ok(plan)
+}
+
+/// Storage needed for a buffer, in whole 16-byte units and never none.
+fn size(bytes: u64) -> u64 {
+    bytes.div_ceil(16).max(1) * 16
+}
+
+fn place(graph: &Graph, drafts: Vec<Draft>, scratch: &[u64]) -> Plan {
+    let mut plan = Plan {
+        steps: vec![],
+        slots: vec![],
+        fresh: vec![],
+        outputs: vec![],
+        types: vec![],
+        hosts: vec![],
+        reports: vec![],
+        dtypes: vec![],
+        log: vec![],
+    };
+    let mut known: HashMap<Buf, Place> = HashMap::new();
+    for (id, source) in &graph.inputs {
+        let place = match source {
+            Source::Given(i) => Place::Given(*i),
+            Source::Host(node, data) => {
+                plan.hosts.push((node.clone(), data.clone()));
+                Place::Host(plan.hosts.len() - 1)
+            }
+        };
+        known.insert(Buf::Value(*id), place);
+    }
+    for &id in &graph.outputs {
+        let place = *known.entry(Buf::Value(id)).or_insert_with(|| {
+            plan.fresh.push(size(graph.ty(id).bytes() as u64));
+            Place::Fresh(plan.fresh.len() - 1)
+        });
+        plan.outputs.push(place);
+    }
+    let mut last: HashMap<Buf, usize> = HashMap::new();
+    for (at, d) in drafts.iter().enumerate() {
+        d.bindings.iter().for_each(|b| {
+            last.insert(b.0, at);
+        });
+    }
+    let mut free: Vec<usize> = vec![];
+    let mut kernels: HashMap<[u8; 32], Arc<Prepared>> = HashMap::new();
+    for (at, d) in drafts.into_iter().enumerate() {
+        let mut done = vec![];
+        let mut places = vec![];
+        for (buf, _) in &d.bindings {
+            let place = *known.entry(*buf).or_insert_with(|| {
+                let bytes = size(match *buf {
+                    Buf::Value(id) => graph.ty(id).bytes() as u64,
+                    Buf::Scratch(i) => scratch[i],
+                    Buf::Report(i) => return Place::Report(i),
+                });
+                Place::Slot(slot(&mut plan.slots, &mut free, bytes))
+            });
+            if let (Place::Slot(s), Some(&l)) = (place, last.get(buf)) {
+                if l == at && !done.contains(&s) {
+                    done.push(s);
+                }
+            }
+            places.push(place);
+        }
+        free.extend(done);
+        let prepared = Prepared::new(d.kernel);
+        let kernel = kernels.entry(prepared.hash).or_insert(prepared).clone();
+        plan.steps.push(Step { kernel, places, params: d.params, programs: d.programs });
+    }
+    plan
+}
+
+/// The smallest free slot that is large enough, else the largest free one made larger, else a new one.
+fn slot(slots: &mut Vec<u64>, free: &mut Vec<usize>, bytes: u64) -> usize {
+    let fitting = (0..free.len()).filter(|&i| slots[free[i]] >= bytes).min_by_key(|&i| slots[free[i]]);
+    match fitting.or_else(|| (0..free.len()).max_by_key(|&i| slots[free[i]])) {
+        Some(i) => {
+            let s = free.swap_remove(i);
+            slots[s] = slots[s].max(bytes);
+            s
+        }
+        None => {
+            slots.push(bytes);
+            slots.len() - 1
+        }
+    }
+}
