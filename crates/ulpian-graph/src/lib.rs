@@ -5,12 +5,22 @@
 //! device: ops are values of the trait, devices are `dyn Device`. The one idea: a transform is a rewrite from nodes to
 //! nodes, so transforms compose to any order.
 
+pub mod codegen;
+pub mod exec;
 pub mod host;
+pub mod native;
 pub mod node;
 pub mod op;
+pub mod plan;
+pub mod program;
+pub mod transform;
+pub mod view;
 
+pub use exec::{read, realize};
 pub use host::{HostTensor, RefTensor};
 pub use node::{Leaf, Node, NodeKind};
 pub use op::{
-    BatchRule, Differentiation, Lowering, MapBody, Movement, Op, OpError, Sample, TensorType, Tolerance, Tangent,
+    BatchRule, Differentiation, Lowering, MapBody, Movement, Op, OpError, Sample, Tangent, TensorType,
+    Tolerance,
 };
+pub use program::{GraphError, Options, Program};

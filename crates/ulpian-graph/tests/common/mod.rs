@@ -1,5 +1,7 @@
 //! Ops for the planner's own tests: any lowering, no rules.
 
+pub mod oracle;
+
 use std::fmt;
 use std::sync::Arc;
 use ulpian_graph::{

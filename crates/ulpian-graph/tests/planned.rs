@@ -1,0 +1,394 @@
+//! Planned and fused kernels on the CPU against the plain reading, bit for bit.
+
+mod common;
+use common::{Body, data, gather, map, matmul, movement, reduce};
+use proptest::prelude::*;
+use std::sync::Arc;
+use ulpian_graph::{GraphError, HostTensor, Movement, Node, Options, Program, TensorType, native};
+use ulpian_kernel::device::{Binding, Device, Memory};
+use ulpian_kernel::ir::Combine;
+use ulpian_num::Dtype;
+
+fn device() -> Arc<dyn Device> {
+    common::oracle::OracleDevice::open()
+}
+
+fn upload(device: &dyn Device, t: &HostTensor) -> Arc<dyn Memory> {
+    let memory = device.allocate(t.bytes.len() as u64).expect("memory");
+    if !t.bytes.is_empty() {
+        device.upload(&Binding { memory: memory.clone(), offset: 0 }, &t.bytes).expect("upload");
+    }
+    memory
+}
+
+fn download(device: &dyn Device, memory: &Arc<dyn Memory>, ty: &TensorType) -> HostTensor {
+    let mut bytes = vec![0; ty.bytes()];
+    if !bytes.is_empty() {
+        device.download(&Binding { memory: memory.clone(), offset: 0 }, &mut bytes).expect("download");
+    }
+    HostTensor { ty: ty.clone(), bytes }
+}
+
+fn is_nan(dtype: Dtype, bits: u64) -> bool {
+    let lane = native::widen(dtype, bits);
+    match dtype {
+        Dtype::F64 => f64::from_bits(lane).is_nan(),
+        d if d.is_float() => f32::from_bits(lane as u32).is_nan(),
+        _ => false,
+    }
+}
+
+/// Equal bits; all NaNs are one value.
+fn same(got: &HostTensor, want: &HostTensor) -> Result<(), String> {
+    if got.ty != want.ty {
+        return Err(format!("types {} and {}", got.ty, want.ty));
+    }
+    for i in 0..want.ty.len() {
+        let (g, w) = (got.bits(i), want.bits(i));
+        if g != w && !(is_nan(got.ty.dtype, g) && is_nan(got.ty.dtype, w)) {
+            return Err(format!("element {i} of {}: got {g:#x}, want {w:#x}", want.ty));
+        }
+    }
+    Ok(())
+}
+
+/// Runs `outputs` fused and unfused, twice each, and compares with the plain reading.
+fn check(outputs: &[Node], inputs: &[(Node, HostTensor)]) -> Result<Program, String> {
+    let device = device();
+    let nodes: Vec<Node> = inputs.iter().map(|i| i.0.clone()).collect();
+    let memory: Vec<_> = inputs.iter().map(|i| upload(&*device, &i.1)).collect();
+    let want: Vec<HostTensor> = outputs.iter().map(|o| native::evaluate(o, inputs).unwrap()).collect();
+    let mut last = None;
+    for fuse in [false, true] {
+        let options = Options { fuse, ..Options::default() };
+        let program = Program::compile(outputs, &nodes, options).map_err(|e| e.to_string())?;
+        for run in 0..2 {
+            let got = program.run(&*device, &memory).map_err(|e| e.to_string())?;
+            for (k, (m, w)) in got.iter().zip(&want).enumerate() {
+                let got = download(&*device, m, &w.ty);
+                same(&got, w)
+                    .map_err(|e| format!("output {k}, fuse {fuse}, run {run}: {e}\n{}", program.explain()))?;
+            }
+        }
+        program.check(&*device).map_err(|e| e.to_string())?;
+        last = Some(program);
+    }
+    last.ok_or_else(|| "nothing ran".into())
+}
+
+fn input(dtype: Dtype, shape: &[usize], seed: u64) -> (Node, HostTensor) {
+    (Node::placeholder(TensorType::new(dtype, shape)), data(dtype, shape, seed))
+}
+
+fn one(f: impl Fn(&Node) -> Node, dtype: Dtype, shape: &[usize]) -> Program {
+    let x = input(dtype, shape, 7);
+    let out = f(&x.0);
+    check(&[out], &[x]).unwrap_or_else(|e| panic!("{dtype} {shape:?}: {e}"))
+}
+
+const FLOATS: [Dtype; 4] = [Dtype::F32, Dtype::F64, Dtype::F16, Dtype::Bf16];
+
+#[test]
+fn elementwise_chains_are_one_launch_and_round_at_each_op() {
+    for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16] {
+        for shape in [&[1][..], &[5], &[1024], &[3000], &[7, 11], &[]] {
+            let p = one(
+                |x| {
+                    let y = map(Body::Mul, dtype, &[x, x]);
+                    let z = map(Body::Add, dtype, &[&y, x]);
+                    map(Body::Mul, dtype, &[&z, &map(Body::Neg, dtype, &[&z])])
+                },
+                dtype,
+                shape,
+            );
+            assert_eq!(p.plan().steps.len(), 1);
+        }
+    }
+    one(
+        |x| {
+            let y = map(Body::Wrap, Dtype::U8, &[x, x]);
+            map(Body::Wrap, Dtype::U8, &[&y, x])
+        },
+        Dtype::U8,
+        &[100],
+    );
+}
+
+#[test]
+fn sums_are_the_adjacent_tree_for_every_length_and_layout() {
+    for dtype in [Dtype::F32, Dtype::F64, Dtype::F16, Dtype::I32, Dtype::I64, Dtype::U8] {
+        for (shape, axes) in [
+            (&[1][..], &[0][..]),
+            (&[2], &[0]),
+            (&[3], &[0]),
+            (&[5000], &[0]),
+            (&[20000], &[0]),
+            (&[3, 17], &[1]),
+            (&[17, 3], &[0]),
+            (&[130, 70], &[0]),
+            (&[1000, 4], &[0]),
+            (&[4, 5, 6], &[0, 2]),
+            (&[4, 5, 6], &[1]),
+            (&[4, 5, 6], &[0, 1, 2]),
+            (&[4, 5, 6], &[]),
+            (&[2, 9000], &[1]),
+            (&[9000, 2], &[0]),
+            (&[0, 3], &[0]),
+            (&[3, 0], &[0]),
+        ] {
+            one(|x| reduce(Combine::Sum, axes, x), dtype, shape);
+        }
+    }
+}
+
+#[test]
+fn extrema_and_positions_agree_in_every_layout() {
+    for dtype in
+        [Dtype::F32, Dtype::F64, Dtype::F16, Dtype::Bf16, Dtype::I32, Dtype::I64, Dtype::U8, Dtype::Bool]
+    {
+        for (shape, axes) in
+            [(&[7][..], &[0][..]), (&[6000], &[0]), (&[40, 9], &[0]), (&[9, 40], &[1]), (&[5000, 3], &[0])]
+        {
+            for combine in [Combine::Max, Combine::Min, Combine::ArgMax, Combine::ArgMin] {
+                one(|x| reduce(combine, axes, x), dtype, shape);
+            }
+        }
+    }
+}
+
+#[test]
+fn products_agree_for_every_shape_layout_and_dtype() {
+    for dtype in [Dtype::F32, Dtype::F64, Dtype::F16, Dtype::Bf16, Dtype::I32] {
+        for (m, k, n) in [
+            (1, 1, 1),
+            (3, 5, 7),
+            (64, 64, 64),
+            (33, 1030, 2),
+            (1, 100, 90),
+            (90, 100, 1),
+            (4, 0, 4),
+            (130, 8, 129),
+        ] {
+            for (ta, tb) in [(false, false), (true, false), (false, true), (true, true)] {
+                let t = |on: bool, r: usize, c: usize| if on { [c, r] } else { [r, c] };
+                let a = input(dtype, &t(ta, m, k), 1);
+                let b = input(dtype, &t(tb, k, n), 2);
+                let turn = |on: bool, x: &Node| {
+                    if on { movement(Movement::Permute(vec![1, 0]), x) } else { x.clone() }
+                };
+                let out = matmul(&turn(ta, &a.0), &turn(tb, &b.0));
+                let p =
+                    check(&[out], &[a, b]).unwrap_or_else(|e| panic!("{dtype} {m} {k} {n} {ta} {tb}: {e}"));
+                assert!(p.plan().steps.len() <= 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_linear_layer_is_one_launch() {
+    for dtype in FLOATS.into_iter().filter(|&d| d != Dtype::F64) {
+        let (x, w, b) = (input(dtype, &[10, 36], 1), input(dtype, &[24, 36], 2), input(dtype, &[24], 3));
+        let wt = movement(Movement::Permute(vec![1, 0]), &w.0);
+        let bias = movement(Movement::Reshape(vec![1, 24]), &b.0);
+        let bias = movement(Movement::Expand(vec![10, 24]), &bias);
+        let y = map(Body::Add, dtype, &[&matmul(&x.0, &wt), &bias]);
+        let y = map(Body::Mul, dtype, &[&y, &map(Body::Neg, dtype, &[&y])]);
+        let p = check(&[y], &[x, w, b]).unwrap();
+        assert_eq!(p.plan().steps.len(), 1, "{}", p.explain());
+    }
+}
+
+#[test]
+fn convolution_by_windows_is_one_launch() {
+    let (x, w) = (input(Dtype::F32, &[2, 3, 9, 8], 1), input(Dtype::F32, &[5, 3, 3, 3], 2));
+    for stride in [1, 2] {
+        let pad = Movement::Pad { low: vec![0, 0, 1, 1], high: vec![0, 0, 1, 1], fill: 0 };
+        let mut v = movement(pad, &x.0);
+        for axis in [2, 3] {
+            v = movement(Movement::Window { axis, size: 3, stride, dilation: 1 }, &v);
+        }
+        let v = movement(Movement::Permute(vec![0, 2, 3, 1, 4, 5]), &v);
+        let (h, wd) = (v.shape()[1], v.shape()[2]);
+        let rows = movement(Movement::Reshape(vec![2 * h * wd, 27]), &v);
+        let k = movement(Movement::Reshape(vec![5, 27]), &w.0);
+        let y = matmul(&rows, &movement(Movement::Permute(vec![1, 0]), &k));
+        let y = movement(Movement::Reshape(vec![2, h, wd, 5]), &y);
+        let p = check(&[y], &[x.clone(), w.clone()]).unwrap();
+        assert_eq!(p.plan().steps.len(), 1, "{}", p.explain());
+    }
+}
+
+#[test]
+fn pooling_gradients_read_through_strided_unwindow() {
+    let x = input(Dtype::F32, &[2, 4, 3, 2], 5);
+    let m = Movement::Unwindow { axis: 1, length: 8, stride: 2, dilation: 1 };
+    let y = reduce(Combine::Sum, &[3], &movement(m, &x.0));
+    check(&[y], &[x]).unwrap();
+}
+
+#[test]
+fn softmax_like_graphs_agree() {
+    let x = input(Dtype::F32, &[6, 33], 9);
+    let m = reduce(Combine::Max, &[1], &x.0);
+    let wide = |n: &Node| movement(Movement::Expand(vec![6, 33]), n);
+    let d = map(Body::Add, Dtype::F32, &[&x.0, &map(Body::Neg, Dtype::F32, &[&wide(&m)])]);
+    let s = reduce(Combine::Sum, &[1], &map(Body::Mul, Dtype::F32, &[&d, &d]));
+    let y = map(Body::Mul, Dtype::F32, &[&d, &wide(&s)]);
+    check(&[y, s], &[x]).unwrap();
+}
+
+#[test]
+fn gathers_agree_and_bad_indices_are_errors() {
+    for index_dtype in [Dtype::I32, Dtype::I64] {
+        for axis in 0..3 {
+            let x = input(Dtype::F32, &[200, 200, 2], 3);
+            let x = if axis == 2 { input(Dtype::F32, &[3, 2, 200], 3) } else { x };
+            let i = input(index_dtype, &[2, 3], 11);
+            let y = gather(axis, &map(Body::Neg, Dtype::F32, &[&x.0]), &i.0);
+            let y = map(Body::Mul, Dtype::F32, &[&y, &y]);
+            check(&[y], &[x, i]).unwrap();
+        }
+    }
+    let x = input(Dtype::F32, &[5, 2], 3);
+    for bad in [-1i64, 5, i64::MAX, i64::MIN] {
+        let t = HostTensor::new(&[3], &[0i64, bad, 4]).unwrap();
+        let i = Node::placeholder(t.ty.clone());
+        let device = device();
+        let p = Program::compile(&[gather(0, &x.0, &i)], &[x.0.clone(), i], Options::default()).unwrap();
+        let memory = [upload(&*device, &x.1), upload(&*device, &t)];
+        p.run(&*device, &memory).unwrap();
+        let want = GraphError::IndexOutOfRange { op: "gather", index: bad, extent: 5 };
+        assert_eq!(p.check(&*device), Err(want));
+        assert_eq!(p.check(&*device), Ok(()), "an error is reported once");
+        let good = upload(&*device, &HostTensor::new(&[3], &[0i64, 1, 4]).unwrap());
+        p.run(&*device, &[memory[0].clone(), good]).unwrap();
+        assert_eq!(p.check(&*device), Ok(()));
+    }
+}
+
+#[test]
+fn zero_sized_tensors_need_no_launch() {
+    let x = input(Dtype::F32, &[0, 4], 1);
+    let w = input(Dtype::F32, &[4, 3], 1);
+    let y = matmul(&x.0, &w.0);
+    let z = movement(
+        Movement::Pad { low: vec![1, 0], high: vec![1, 0], fill: 5 },
+        &map(Body::Neg, Dtype::F32, &[&x.0]),
+    );
+    let p = check(&[y, z], &[x, w]).unwrap();
+    assert_eq!(p.plan().steps.len(), 1, "only the padding writes anything");
+}
+
+#[test]
+fn outputs_that_are_inputs_or_reshapes_of_them_are_not_copied() {
+    let x = input(Dtype::F32, &[4, 4], 1);
+    let y = movement(Movement::Reshape(vec![16]), &x.0);
+    let p = check(&[x.0.clone(), y], &[x]).unwrap();
+    assert!(p.plan().steps.is_empty());
+}
+
+#[test]
+fn intermediates_share_memory() {
+    let x = input(Dtype::F32, &[64, 64], 1);
+    let mut y = x.0.clone();
+    for _ in 0..6 {
+        y = matmul(&y, &y);
+    }
+    let p = check(&[y], &[x]).unwrap();
+    assert_eq!(p.plan().steps.len(), 6);
+    assert_eq!(p.plan().slots.len(), 2, "{}", p.explain());
+}
+
+#[test]
+fn equal_graphs_are_compiled_once_and_values_are_kept() {
+    let device = device();
+    let build = |seed| {
+        let x = Node::host(data(Dtype::F32, &[8], seed));
+        (x.clone(), map(Body::Add, Dtype::F32, &[&x, &x]))
+    };
+    for seed in 0..3 {
+        let (_, y) = build(seed);
+        let got = ulpian_graph::read(&y, &device, Options::default()).unwrap();
+        same(&got, &native::evaluate(&y, &[]).unwrap()).unwrap();
+        assert!(y.value(&device.facts().id).is_some());
+    }
+}
+
+/// A random graph over [4..6 shapes], grown op by op from two inputs.
+fn grow(dice: &[(u8, u8, u8, u8)], dtype: Dtype, shape: [usize; 2]) -> (Vec<Node>, Vec<(Node, HostTensor)>) {
+    let inputs = vec![input(dtype, &shape, 1), input(dtype, &shape, 2)];
+    let mut pool: Vec<Node> = inputs.iter().map(|i| i.0.clone()).collect();
+    pool.push(Node::fill(TensorType::new(dtype, &shape), native::narrow(dtype, 0x3fc0_0000)));
+    let wide = |n: &Node| movement(Movement::Expand(shape.to_vec()), n);
+    for &(what, i, j, k) in dice {
+        let x = pool[i as usize % pool.len()].clone();
+        let y = pool[j as usize % pool.len()].clone();
+        let [r, c] = shape;
+        pool.push(match what % 13 {
+            0 => map(Body::Add, dtype, &[&x, &y]),
+            1 => map(Body::Mul, dtype, &[&x, &y]),
+            2 => map(Body::Neg, dtype, &[&x]),
+            3 => map(Body::Indexed, dtype, &[&x]),
+            4 => map(Body::Where, dtype, &[&map(Body::Positive, Dtype::Bool, &[&x]), &y, &x]),
+            5 => wide(&reduce(Combine::Sum, &[(k % 2) as usize], &x)),
+            6 => wide(&map(Body::Neg, dtype, &[&reduce(Combine::Max, &[1], &x)])),
+            7 => {
+                let t = movement(Movement::Permute(vec![1, 0]), &y);
+                matmul(&matmul(&x, &t), &x)
+            }
+            8 => {
+                let cut = (k as usize) % r;
+                let len = r - cut;
+                let s = Movement::Slice { start: vec![cut, c - 1], step: vec![1, -1], len: vec![len, c] };
+                let fill = native::narrow(dtype, 0x4000_0000);
+                let p = Movement::Pad { low: vec![(k / 2) as usize % (cut + 1), 0], high: vec![0, 0], fill };
+                let high = cut - (k / 2) as usize % (cut + 1);
+                let q = Movement::Pad { low: vec![0, 0], high: vec![high, 0], fill: 0 };
+                movement(q, &movement(p, &movement(s, &x)))
+            }
+            9 => {
+                let f = movement(Movement::Reshape(vec![r * c]), &x);
+                let f = map(Body::Mul, dtype, &[&f, &f]);
+                movement(Movement::Reshape(vec![r, c]), &f)
+            }
+            10 => {
+                let t = movement(Movement::Permute(vec![1, 0]), &map(Body::Add, dtype, &[&x, &y]));
+                movement(Movement::Permute(vec![1, 0]), &map(Body::Indexed, dtype, &[&t]))
+            }
+            11 => {
+                let w = movement(Movement::Window { axis: 1, size: 2, stride: 1, dilation: 1 }, &x);
+                let back = Movement::Unwindow { axis: 1, length: c, stride: 1, dilation: 1 };
+                let s = reduce(Combine::Sum, &[2], &movement(back, &w));
+                movement(Movement::Reshape(vec![r, c]), &s)
+            }
+            _ => {
+                let i = Node::host(
+                    HostTensor::new(
+                        &[r],
+                        &(0..r).map(|i| ((i * 7 + k as usize) % r) as i64).collect::<Vec<_>>(),
+                    )
+                    .expect("lengths agree"),
+                );
+                gather(0, &x, &i)
+            }
+        });
+    }
+    let n = pool.len();
+    (vec![pool[n - 1].clone(), pool[n / 2].clone()], inputs)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn fused_unfused_and_plain_give_the_same_bits(
+        dice in proptest::collection::vec(any::<(u8, u8, u8, u8)>(), 1..12),
+        half in 0..3,
+        shape in prop_oneof![Just([4, 6]), Just([5, 3]), Just([33, 70]), Just([8, 32])],
+    ) {
+        let dtype = [Dtype::F32, Dtype::F16, Dtype::Bf16][half as usize];
+        let (outputs, inputs) = grow(&dice, dtype, shape);
+        let r = check(&outputs, &inputs);
+        prop_assert!(r.is_ok(), "{}", r.err().unwrap_or_default());
+    }
+}
