@@ -1,0 +1,30 @@
+//! What the writer must know of a device. Holds no Vulkan types and asks no driver: the device fills it in.
+
+/// Part of every pipeline cache key: raise it whenever the words written for some kernel change.
+pub const WRITER_VERSION: u32 = 1;
+
+/// Device facts that shape a shader; equal caps give equal words.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Caps {
+    /// 64-bit integers in shaders (`shaderInt64`).
+    pub int64: bool,
+    /// Doubles in shaders (`shaderFloat64`), sound by the self-test.
+    pub float64: bool,
+    /// 16-bit storage through physical pointers (`storageBuffer16BitAccess`).
+    pub storage16: bool,
+    /// 8-bit storage through physical pointers (`storageBuffer8BitAccess`).
+    pub storage8: bool,
+    /// `GLSL.std.450 Fma` on f32 rounds once, by the self-test.
+    pub fused_fma: bool,
+    /// f32 arithmetic flushes subnormal operands and results as the contract says, by the self-test.
+    pub flushes_f32: bool,
+    /// Execution mode RoundingModeRTE is offered for 32 and 64 bits.
+    pub rte32: bool,
+    pub rte64: bool,
+    /// Execution mode SignedZeroInfNanPreserve is offered for 32 and 64 bits.
+    pub szinp32: bool,
+    pub szinp64: bool,
+    pub max_workgroup_invocations: u32,
+    pub max_shared_bytes: u32,
+    pub subgroup_size: u32,
+}

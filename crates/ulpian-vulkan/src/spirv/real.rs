@@ -1,0 +1,228 @@
+//! The SPIR-V reading of scalar formulas: every primitive of a formula appends instructions to the builder at work.
+//!
+//! The formulas themselves (elementary functions, conversions) live in `ulpian-num`; here they are only written out.
+
+use super::asm::{Id, op};
+use super::build::{Builder, Routine};
+use std::cell::RefCell;
+use ulpian_num::real::Val;
+use ulpian_num::{Binary, Compare, Dtype, Element, Float, Func, Real, Unary, convert};
+
+thread_local! {
+    static AT_WORK: RefCell<Option<Box<Builder>>> = const { RefCell::new(None) };
+    /// Inside a conversion formula `convert` means the device's own conversion.
+    static PLAIN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// The reading; a lane is the id of its value.
+#[derive(Clone, Copy, Debug)]
+pub struct Emit;
+
+fn with<T>(f: impl FnOnce(&mut Builder) -> T) -> T {
+    AT_WORK.with_borrow_mut(|b| f(b.as_mut().expect("a formula runs only under `record`")))
+}
+
+impl Real for Emit {
+    type Repr<D: Element> = Id;
+    fn lit<D: Element>(x: D) -> Id {
+        with(|b| b.cbits(D::DTYPE, x.bits()))
+    }
+    fn unary<D: Element>(op: Unary, a: Id) -> Id {
+        with(|b| b.unary(op, D::DTYPE, a))
+    }
+    fn binary<D: Element>(op: Binary, a: Id, b2: Id) -> Id {
+        with(|b| b.binary(op, D::DTYPE, a, b2))
+    }
+    fn fma<D: Float>(raw: bool, x: Id, y: Id, z: Id) -> Id {
+        with(|b| b.fma(D::DTYPE, raw, x, y, z))
+    }
+    fn compare<D: Element>(op: Compare, x: Id, y: Id) -> Id {
+        with(|b| b.compare(op, D::DTYPE, x, y))
+    }
+    fn select<D: Element>(mask: Id, x: Id, y: Id) -> Id {
+        with(|b| b.select(D::DTYPE, mask, x, y))
+    }
+    fn convert<A: Element, B: Element>(x: Id) -> Id {
+        if PLAIN.get() {
+            with(|b| b.convert_plain(A::DTYPE, B::DTYPE, x))
+        } else {
+            let mut b = AT_WORK.take().expect("a formula runs only under `record`");
+            let r = b.convert(A::DTYPE, B::DTYPE, x);
+            AT_WORK.set(Some(b));
+            r
+        }
+    }
+    fn bitcast<A: Element, B: Element>(x: Id) -> Id {
+        with(|b| b.reinterpret(A::DTYPE, B::DTYPE, x))
+    }
+    fn call<D: Float>(f: Func, x: Id, y: Id) -> Id {
+        with(|b| b.call(f, D::DTYPE, x, y))
+    }
+}
+
+type V<D> = Val<Emit, D>;
+
+/// f64 to the bits of a 16-bit float with `P` stored significand bits and exponent bias `BIAS`, rounded once; the
+/// formula of `ulpian_num::convert` in 64-bit integers.
+fn narrow_f64<const P: i64, const BIAS: i64>(x: V<f64>, nan: i64) -> V<u32> {
+    let c = |v: i64| V::<i64>::lit(v);
+    let b = x.bitcast::<i64>();
+    let m = b.bit_and(c(i64::MAX));
+    let drop = 52 - P;
+    let normal = m + c((1 << (drop - 1)) - 1) + m.shr(c(drop)).bit_and(c(1));
+    let normal = (normal - c((1023 - BIAS) << 52)).shr(c(drop)).int_min(c((2 * BIAS + 1) << P));
+    let e = m.shr(c(52));
+    let sig = m.bit_and(c((1 << 52) - 1)).bit_or(c(1 << 52));
+    let shift = (c(1024 - BIAS + drop) - e).int_min(c(62)).int_max(c(1));
+    let half = c(1).shl(shift - c(1)) - c(1);
+    let subnormal = (sig + half + sig.shr(shift).bit_and(c(1))).shr(shift);
+    let r = Val::select(e.lt(c(1024 - BIAS)), subnormal, normal);
+    let sign = b.shr(c(48)).bit_and(c(0x8000));
+    let r = Val::select(m.gt(c(0x7ff0_0000_0000_0000)), c(nan), r.bit_or(sign));
+    r.convert::<u32>()
+}
+
+/// An f64 that rounds to 24 bits or fewer as the integer does.
+fn sticky(v: V<i64>) -> V<f64> {
+    let c = |v: i64| V::<i64>::lit(v);
+    let negative = v.lt(c(0));
+    let m = Val::select(negative, -v, v);
+    // The least integer is its own negation; shifted logically it is 2^52.
+    let top = m.shr(c(11)).bit_and(c((1 << 53) - 1));
+    let folded = top.bit_or(Val::select(m.bit_and(c(0x7ff)).differs(c(0)), c(1), c(0)));
+    let small = m.lt(c(1 << 53)).and(m.ge(c(0)));
+    let r = Val::select(small, m.convert::<f64>(), folded.convert::<f64>() * Val::lit(2048.0));
+    Val::select(negative, -r, r)
+}
+
+fn to_u32_f64(x: V<f64>) -> V<u32> {
+    let high = x.ge(Val::lit(4294967296.0));
+    let inside = x.ge(Val::lit(0.0)).and(high.negate());
+    let c = Val::select(inside, x, Val::lit(0.0)).convert::<u32>();
+    Val::select(high, Val::lit(u32::MAX), c)
+}
+
+fn low_byte(x: V<i32>) -> V<u32> {
+    x.int_max(Val::lit(0)).int_min(Val::lit(255)).bitcast()
+}
+
+impl Builder {
+    /// Runs a formula with `self` as the builder at work.
+    pub fn record<T>(&mut self, formula: impl FnOnce() -> T) -> T {
+        let spare = Builder::new(&self.caps, false, 1);
+        let me = std::mem::replace(self, spare);
+        let outer = AT_WORK.replace(Some(Box::new(me)));
+        let r = formula();
+        if let Some(me) = AT_WORK.replace(outer) {
+            *self = *me;
+        }
+        r
+    }
+
+    fn formula<A: Element, B: Element>(&mut self, x: Id, f: impl FnOnce(V<A>) -> V<B>) -> Id {
+        let before = PLAIN.replace(true);
+        let r = self.record(|| f(Val::new(x)).0);
+        PLAIN.set(before);
+        r
+    }
+
+    /// Numeric conversion by the rules of `ulpian_num::convert`. Storage types are their bits in 32-bit lanes.
+    pub fn convert(&mut self, from: Dtype, to: Dtype, a: Id) -> Id {
+        use Dtype::*;
+        match (from, to) {
+            (x, y) if x == y => a,
+            (F16, _) => {
+                let wide = self.formula(a, |x: V<u32>| convert::widen_f16(x));
+                self.convert(F32, to, wide)
+            }
+            (Bf16, _) => {
+                let wide = self.formula(a, |x: V<u32>| convert::widen_bf16(x));
+                self.convert(F32, to, wide)
+            }
+            (Bool, _) | (_, Bool) => self.convert_plain(from, to, a),
+            (F32, F16) => self.formula(a, |x: V<f32>| convert::narrow_f16(x)),
+            (F32, Bf16) => self.formula(a, |x: V<f32>| convert::narrow_bf16(x)),
+            (F64, F16) => self.formula(a, |x: V<f64>| narrow_f64::<10, 15>(x, 0x7e00)),
+            (F64, Bf16) => self.formula(a, |x: V<f64>| narrow_f64::<7, 127>(x, 0x7fc0)),
+            // Every integer beyond 2^24 is infinite in f16, so f32 between loses nothing.
+            (U8 | U32 | I32 | I64, F16) => {
+                let x = self.convert_plain(from, F32, a);
+                self.convert(F32, F16, x)
+            }
+            (U8, Bf16) => {
+                let x = self.convert_plain(U8, F32, a);
+                self.convert(F32, Bf16, x)
+            }
+            (U32 | I32, Bf16) if self.caps.float64 => {
+                let x = self.convert_plain(from, F64, a);
+                self.convert(F64, Bf16, x)
+            }
+            (I64, Bf16) => {
+                let x = self.formula(a, sticky);
+                self.convert(F64, Bf16, x)
+            }
+            (U32 | I32, Bf16) => self.int_to_bf16(from, a),
+            (F32, I32) => self.formula(a, |x: V<f32>| convert::f32_to_i32(x)),
+            (F32, U32) => self.formula(a, |x: V<f32>| convert::f32_to_u32(x)),
+            (F32, U8) => self.formula(a, |x: V<f32>| low_byte(convert::f32_to_i32(x))),
+            (F64, I32) => self.formula(a, |x: V<f64>| convert::f64_to_i32(x)),
+            (F64, U32) => self.formula(a, to_u32_f64),
+            (F64, U8) => self.formula(a, |x: V<f64>| low_byte(convert::f64_to_i32(x))),
+            (F32, I64) => self.formula(a, |x: V<f32>| convert::float_to_i64(x)),
+            (F64, I64) => self.formula(a, |x: V<f64>| convert::float_to_i64(x)),
+            (F64, F32) => self.narrow_to_f32(a),
+            _ => self.convert_plain(from, to, a),
+        }
+    }
+
+    /// Without doubles: the low byte is folded into a sticky bit, so that f32 holds a value that rounds alike.
+    fn int_to_bf16(&mut self, from: Dtype, a: Id) -> Id {
+        let zero = self.cu(0);
+        let (m, negative) = if from == Dtype::I32 {
+            let n = self.test(op::S_LESS_THAN, a, zero);
+            (self.unary(Unary::Abs, Dtype::I32, a), n)
+        } else {
+            (a, self.cbool(false))
+        };
+        let low = self.andc(m, 0xff);
+        let sticky = self.test(op::I_NOT_EQUAL, low, zero);
+        let bit = self.cu(0x100);
+        let sticky = self.select(Dtype::U32, sticky, bit, zero);
+        let high = self.andc(m, 0xffff_ff00);
+        let folded = self.u(op::BITWISE_OR, high, sticky);
+        let limit = self.cu(1 << 24);
+        let small = self.test(op::U_LESS_THAN, m, limit);
+        let m = self.select(Dtype::U32, small, m, folded);
+        let f = self.convert_plain(Dtype::U32, Dtype::F32, m);
+        let n = self.unary(Unary::Neg, Dtype::F32, f);
+        let f = self.select(Dtype::F32, negative, n, f);
+        self.convert(Dtype::F32, Dtype::Bf16, f)
+    }
+
+    fn body(&mut self, func: Func, d: Dtype, a: Id, b: Id) -> Id {
+        self.record(|| match d {
+            Dtype::F32 => func.body_f32::<Emit>(Val::new(a), Val::new(b)).0,
+            _ => func.body_f64::<Emit>(Val::new(a), Val::new(b)).0,
+        })
+    }
+
+    /// Writes the bodies of all routines called so far, and of those they call.
+    pub fn write_routines(&mut self) {
+        while let Some((r, d, id)) = self.pending.pop() {
+            let t = self.ty(d);
+            match r {
+                Routine::SoftFma { flush } => self.function(id, t, &[t, t, t], |b, p| Some(b.soft_fma(flush, p[0], p[1], p[2]))),
+                Routine::Func(func) => {
+                    let args = vec![t; func.arity()];
+                    self.function(id, t, &args, |b, p| {
+                        let (x, y) = (p[0], *p.last().unwrap_or(&p[0]));
+                        Some(b.body(func, d, x, y))
+                    });
+                }
+            }
+            if self.error.is_some() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Products with one row or one column.
