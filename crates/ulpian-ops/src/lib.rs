@@ -1,1 +1,120 @@
-//! (in construction)
+//! The op catalogue: one file per family, everything known about an op in one place.
+//!
+//! Here live the ops (values of [`ulpian_graph::Op`]) and the functions that build nodes from them, with PyTorch's
+//! broadcasting and typed errors. No transform, planner or device lives here. The one idea: an op states its shape
+//! rule, f64 reference, derivative, transpose, mapping rule, lowering, bound and samples side by side, and derivative
+//! rules are written with the same functions users call, so they can be differentiated again.
+//!
+//! Elementwise ops implement [`pointwise::Pointwise`], whose formula is one generic function over `R: Real`.
+
+mod bounds;
+mod error;
+mod lane;
+
+pub mod arithmetic;
+pub mod cast;
+pub mod cat;
+pub mod compare;
+pub mod contract;
+pub mod create;
+pub mod detach;
+pub mod gather;
+pub mod loss;
+pub mod movement;
+pub mod pointwise;
+pub mod reduce;
+pub mod sample;
+pub mod select;
+pub mod softmax;
+pub mod unary;
+
+pub use arithmetic::{add, bitwise_and, div, maximum, minimum, mul, sub};
+pub use cast::cast;
+pub use cat::{cat, stack};
+pub use compare::{eq, ge, gt, le, logical_and, logical_not, logical_or, logical_xor, lt, ne};
+pub use contract::matmul;
+pub use create::{full, iota, like, ones, positions, zeros};
+pub use detach::detach;
+pub use gather::{gather, index_add, index_select};
+pub use loss::{Reduction, cross_entropy, nll, one_hot};
+pub use movement::{
+    broadcast_shapes, broadcast_to, expand, flip, narrow, pad, permute, reshape, slice, squeeze, transpose,
+    unsqueeze, unwindow, window,
+};
+pub use reduce::{amax, amin, argmax, argmin, mean, mean_kept, sum, sum_kept};
+pub use select::select;
+pub use softmax::{log_softmax, softmax};
+pub use unary::{
+    abs, clamp_min, exp, expm1, is_positive, log, log1p, neg, reciprocal, relu, sigmoid, sign, silu, sqrt,
+    square, tanh,
+};
+
+use pointwise::Map;
+use std::sync::Arc;
+use ulpian_graph::{Movement, Op};
+use ulpian_num::Dtype;
+
+/// One instance of every op; any instance answers for its family.
+pub fn catalogue() -> Vec<Arc<dyn Op>> {
+    let mut ops: Vec<Arc<dyn Op>> = vec![
+        Map::arc(arithmetic::Add),
+        Map::arc(arithmetic::Sub),
+        Map::arc(arithmetic::Mul),
+        Map::arc(arithmetic::Div),
+        Map::arc(arithmetic::Maximum),
+        Map::arc(arithmetic::Minimum),
+        Map::arc(arithmetic::BitAnd),
+        Map::arc(compare::Eq),
+        Map::arc(compare::Ne),
+        Map::arc(compare::Lt),
+        Map::arc(compare::Le),
+        Map::arc(compare::Gt),
+        Map::arc(compare::Ge),
+        Map::arc(compare::And),
+        Map::arc(compare::Or),
+        Map::arc(compare::Xor),
+        Map::arc(compare::Not),
+        Map::arc(select::Select),
+        Map::arc(unary::Neg),
+        Map::arc(unary::Abs),
+        Map::arc(unary::Sign),
+        Map::arc(unary::Square),
+        Map::arc(unary::Sqrt),
+        Map::arc(unary::Reciprocal),
+        Map::arc(unary::Exp),
+        Map::arc(unary::Expm1),
+        Map::arc(unary::Log),
+        Map::arc(unary::Log1p),
+        Map::arc(unary::Relu),
+        Map::arc(unary::Tanh),
+        Map::arc(unary::Sigmoid),
+        Map::arc(cast::Cast { to: Dtype::F32 }),
+        Arc::new(create::Iota { dtype: Dtype::I32, len: 1 }),
+        Arc::new(detach::Detach),
+        Arc::new(cat::Cat { axis: 0, parts: 1 }),
+        Arc::new(reduce::Sum { axes: vec![0] }),
+        Arc::new(reduce::Mean { axes: vec![0] }),
+        Arc::new(reduce::Extremum { axes: vec![0], least: false }),
+        Arc::new(reduce::Extremum { axes: vec![0], least: true }),
+        Arc::new(reduce::Position { axes: vec![0], least: false, index: Dtype::I64 }),
+        Arc::new(reduce::Position { axes: vec![0], least: true, index: Dtype::I64 }),
+        Arc::new(contract::Matmul),
+        Arc::new(gather::IndexSelect { axis: 0 }),
+        Arc::new(gather::IndexAdd { axis: 0, extent: 1 }),
+        Arc::new(softmax::Softmax { axis: 0 }),
+        Arc::new(softmax::LogSoftmax { axis: 0 }),
+        Arc::new(loss::Nll),
+        Arc::new(loss::CrossEntropy { reduction: Reduction::Mean }),
+    ];
+    let movements = [
+        Movement::Reshape(vec![]),
+        Movement::Permute(vec![]),
+        Movement::Expand(vec![]),
+        Movement::Slice { start: vec![], step: vec![], len: vec![] },
+        Movement::Pad { low: vec![], high: vec![], fill: 0 },
+        Movement::Window { axis: 0, size: 1, stride: 1, dilation: 1 },
+        Movement::Unwindow { axis: 0, length: 1, stride: 1, dilation: 1 },
+    ];
+    ops.extend(movements.map(|m| Arc::new(movement::Move(m)) as Arc<dyn Op>));
+    ops
+}

@@ -1,0 +1,117 @@
+//! Bounds shared by families: unit roundoffs, the size of an ULP, and the value just outside a tolerance.
+
+use ulpian_graph::Tolerance;
+use ulpian_num::Dtype;
+
+/// Source of the bound of one IEEE operation.
+const IEEE: &str = "IEEE 754-2019 5.4.1: correctly rounded; a half result is rounded twice, which is harmless for one \
+                    operation as 24 >= 2p + 2 (Figueroa, When is double rounding innocuous?, 1995)";
+const FUNCTION: &str = "at most 1 ULP of the function in f32 (2 in f64), as its head in ulpian-num states and its tests \
+                        check; a half result adds one rounding";
+const MOVES: &str = "moves, selects, comparisons and wrapping integer arithmetic are exact";
+
+pub(crate) fn exact() -> Tolerance {
+    Tolerance::Exact { source: MOVES }
+}
+
+/// One correctly rounded operation.
+pub(crate) fn rounded(output: Dtype) -> Tolerance {
+    if output.is_float() { Tolerance::Ulp { ulp: 0.5, source: IEEE } } else { exact() }
+}
+
+/// One elementary function of [`ulpian_num::Func`].
+pub(crate) fn function(output: Dtype) -> Tolerance {
+    let ulp = match output {
+        Dtype::F32 => 1.0,
+        Dtype::F64 => 2.0,
+        // 1 ULP of f32 is 2^-13 of f16's and 2^-16 of bf16's.
+        _ => 0.5 + 1.0 / 4096.0,
+    };
+    Tolerance::Ulp { ulp, source: FUNCTION }
+}
+
+/// Significand bits and least normal exponent.
+fn format(dtype: Dtype) -> (i32, i32) {
+    match dtype {
+        Dtype::F16 => (11, -14),
+        Dtype::Bf16 => (8, -126),
+        Dtype::F64 => (53, -1022),
+        _ => (24, -126),
+    }
+}
+
+/// Unit roundoff of the dtype that sums of `dtype` accumulate in.
+pub(crate) fn unit(dtype: Dtype) -> f64 {
+    if dtype == Dtype::F64 { f64::EPSILON / 2.0 } else { f64::from(f32::EPSILON) / 2.0 }
+}
+
+/// What flushing can cost one step, in the accumulating dtype: its least normal number (0 for f64).
+pub(crate) fn flush_loss(dtype: Dtype) -> f64 {
+    if dtype == Dtype::F64 { 0.0 } else { f64::from(f32::MIN_POSITIVE) }
+}
+
+/// Distance of neighbouring values of `dtype` at `x`.
+pub(crate) fn ulp_at(x: f64, dtype: Dtype) -> f64 {
+    let (bits, least) = format(dtype);
+    let exponent = if x == 0.0 || !x.is_finite() {
+        least
+    } else {
+        let e = (x.abs().to_bits() >> 52) as i32 - 1023;
+        e.max(least)
+    };
+    2f64.powi((exponent - bits + 1).max(-1074))
+}
+
+/// The largest finite value.
+fn largest(dtype: Dtype) -> f64 {
+    match dtype {
+        Dtype::F16 => 65504.0,
+        Dtype::Bf16 => f64::from(f32::from_bits(0x7f7f_0000)),
+        Dtype::F32 => f64::from(f32::MAX),
+        _ => f64::MAX,
+    }
+}
+
+/// A value just outside `tolerance` around `reference` at element `i`: the negative control of every op here.
+pub(crate) fn just_outside(reference: f64, tolerance: &Tolerance, i: usize, output: Dtype) -> f64 {
+    if !output.is_float() {
+        return if output == Dtype::Bool { 1.0 - reference } else { reference + 1.0 };
+    }
+    if reference.is_nan() {
+        return 0.0;
+    }
+    if reference.is_infinite() {
+        return -reference;
+    }
+    let ulp = ulp_at(reference, output);
+    let beyond = match tolerance {
+        Tolerance::Exact { .. } => ulp,
+        Tolerance::Ulp { ulp: bound, .. } => {
+            // The reference is itself an f64: nothing lies between its neighbours.
+            if output == Dtype::F64 { (bound.floor() + 1.0) * ulp } else { bound * 1.001 * ulp }
+        }
+        Tolerance::Backward { units, scale, .. } => {
+            let bound = units * unit(output) * scale.get(i).copied().unwrap_or(0.0) + 0.5 * ulp;
+            if output == Dtype::F64 { bound * 1.001 + ulp } else { bound * 1.001 }
+        }
+    };
+    // Toward zero near the top of the range, so that the control stays a number.
+    let out = if reference.abs() + beyond > largest(output) {
+        reference - beyond.copysign(reference)
+    } else {
+        reference + beyond
+    };
+    if beyond < f64::from(f32::MIN_POSITIVE)
+        && output != Dtype::F64
+        && out.abs() < 2f64.powi(format(output).1)
+    {
+        // A difference below the least normal number is flush's business, not an error.
+        return 2f64.powi(format(output).1 + 1).copysign(out);
+    }
+    out
+}
+
+/// ceil(log2 n): the depth of the adjacent tree.
+pub(crate) fn depth(n: usize) -> f64 {
+    f64::from(n.max(1).next_power_of_two().trailing_zeros())
+}

@@ -1,0 +1,121 @@
+//! Tensors made from nothing: constants, and `iota`, the one op that reads its output index.
+
+use crate::bounds::{exact, just_outside};
+use crate::error::{arity, attribute_error, no_gradient};
+use crate::movement::{expand, reshape};
+use crate::sample::{encode, sample};
+use std::sync::Arc;
+use ulpian_graph::{
+    BatchRule, Differentiation, Lowering, MapBody, Node, Op, OpError, RefTensor, Sample, Tangent, TensorType,
+    Tolerance,
+};
+use ulpian_kernel::ir::Value;
+use ulpian_kernel::record::{Recorder, Traced};
+use ulpian_num::{Dtype, Val};
+
+/// `value` repeated over the shape, rounded once to `dtype`.
+pub fn full(dtype: Dtype, shape: &[usize], value: f64) -> Node {
+    Node::fill(TensorType::new(dtype, shape), encode(dtype, value))
+}
+pub fn zeros(dtype: Dtype, shape: &[usize]) -> Node {
+    full(dtype, shape, 0.0)
+}
+pub fn ones(dtype: Dtype, shape: &[usize]) -> Node {
+    full(dtype, shape, 1.0)
+}
+/// `value` in the type of `x`.
+pub fn like(x: &Node, value: f64) -> Node {
+    full(x.ty().dtype, x.shape(), value)
+}
+
+/// 0, 1, 2, … along one axis.
+#[derive(Clone, Debug)]
+pub struct Iota {
+    pub dtype: Dtype,
+    pub len: usize,
+}
+
+#[derive(Clone, Debug)]
+struct IotaBody(Dtype);
+impl MapBody for IotaBody {
+    fn record(&self, _: &mut Recorder, _: &[Value], index: Val<Traced, u32>) -> Value {
+        match self.0 {
+            Dtype::I64 => index.convert::<i64>().0,
+            _ => index.bitcast::<i32>().0,
+        }
+    }
+    fn native(&self, _: &[u64], index: u32) -> u64 {
+        index as u64
+    }
+    fn uses_index(&self) -> bool {
+        true
+    }
+}
+
+impl Op for Iota {
+    fn name(&self) -> &'static str {
+        "iota"
+    }
+    fn attributes(&self) -> String {
+        format!("{}[{}]", self.dtype, self.len)
+    }
+    fn torch(&self) -> &'static str {
+        "torch.arange(n)"
+    }
+    fn infer(&self, inputs: &[TensorType]) -> Result<TensorType, OpError> {
+        arity("iota", inputs, 0)?;
+        if !matches!(self.dtype, Dtype::I32 | Dtype::I64) {
+            return Err(attribute_error("iota", "dtype", self.dtype, "must be i32 or i64; cast the result"));
+        }
+        if u32::try_from(self.len).is_err() {
+            return Err(attribute_error("iota", "len", self.len, "must be below 2^32"));
+        }
+        Ok(TensorType::new(self.dtype, &[self.len]))
+    }
+    fn reference(&self, _: &[RefTensor], output: &TensorType) -> RefTensor {
+        RefTensor::int(
+            &output.shape,
+            (0..self.len as i64).map(|i| crate::pointwise::wrap(i, self.dtype)).collect(),
+        )
+    }
+    fn differentiation(&self) -> Differentiation {
+        Differentiation::NoGrad { reason: "it has no inputs" }
+    }
+    fn jvp(&self, _: &[Node], _: &Node, _: &[Option<Node>]) -> Result<Tangent, OpError> {
+        Ok(Tangent::Zero)
+    }
+    fn transpose(&self, _: &[Node], _: usize, _: &Node) -> Result<Node, OpError> {
+        Err(no_gradient("iota", "it has no inputs"))
+    }
+    fn batch(&self, _: &[Node], _: &[bool]) -> Result<BatchRule, OpError> {
+        Err(attribute_error("iota", "mapped", "none", "it has no input to map"))
+    }
+    fn lowering(&self, _: &[TensorType], _: &TensorType) -> Lowering {
+        Lowering::Map(Arc::new(IotaBody(self.dtype)))
+    }
+    fn expand(&self, _: &[Node]) -> Result<Option<Node>, OpError> {
+        Ok(None)
+    }
+    fn tolerance(&self, _: &[RefTensor], _: &TensorType) -> Tolerance {
+        exact()
+    }
+    fn negative_control(&self, reference: f64, tolerance: &Tolerance, i: usize, output: Dtype) -> f64 {
+        just_outside(reference, tolerance, i, output)
+    }
+    fn samples(&self) -> Vec<Sample> {
+        let make = |dtype, len| sample(&(Arc::new(Iota { dtype, len }) as Arc<dyn Op>), vec![], false);
+        vec![make(Dtype::I32, 0), make(Dtype::I32, 1), make(Dtype::I32, 1037), make(Dtype::I64, 33)]
+    }
+}
+
+/// `0 .. len` as i32 or i64 (an i32 index past 2^31 wraps).
+pub fn iota(dtype: Dtype, len: usize) -> Result<Node, OpError> {
+    Node::apply(Arc::new(Iota { dtype, len }), &[])
+}
+
+/// The position along `axis`, over a whole shape.
+pub fn positions(dtype: Dtype, shape: &[usize], axis: usize) -> Result<Node, OpError> {
+    let mut one = vec![1; shape.len()];
+    one[axis] = shape[axis];
+    expand(&reshape(&iota(dtype, shape[axis])?, &one)?, shape)
+}

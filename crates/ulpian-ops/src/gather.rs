@@ -1,0 +1,400 @@
+//! Elements by index, and the sum of elements that share an index.
+//!
+//! `index_select` moves bits. Its gradient, `index_add`, has a named order: occurrences of one index in their order of
+//! appearance, summed by the index-adjacent tree. It is a composite of primitives: ranks by counting smaller keys, a
+//! gather into sorted order, and log2(n) passes that add neighbours of one key. No atomics, so the same bits on every
+//! device; the counting takes n² comparisons.
+
+use crate::arithmetic::{add, bitwise_and, minimum, mul, sub};
+use crate::bounds::{depth, exact, flush_loss, just_outside, unit};
+use crate::cast::cast;
+use crate::compare::{eq, ge, gt, logical_and, logical_or, lt};
+use crate::create::{full, iota, like, positions, zeros};
+use crate::error::{arity, attribute_error, axis_of, dtype_error, no_gradient, shape_error};
+use crate::movement::{expand, narrow, pad, permute, reshape};
+use crate::reduce::{in_single, sum_kept};
+use crate::sample::{FLOATS, host, nasty, sample, wave};
+use crate::select::select;
+use std::sync::Arc;
+use ulpian_graph::host::RefData;
+use ulpian_graph::{
+    BatchRule, Differentiation, Lowering, Node, Op, OpError, RefTensor, Sample, Tangent, TensorType,
+    Tolerance,
+};
+use ulpian_num::Dtype;
+
+/// `out[a.., i.., b..] = data[a.., index[i..], b..]`, `a` being the first `axis` axes.
+#[derive(Clone, Debug)]
+pub struct IndexSelect {
+    pub axis: usize,
+}
+
+fn is_index(d: Dtype) -> bool {
+    matches!(d, Dtype::I32 | Dtype::I64)
+}
+fn product(s: &[usize]) -> usize {
+    s.iter().product()
+}
+
+impl Op for IndexSelect {
+    fn name(&self) -> &'static str {
+        "index_select"
+    }
+    fn attributes(&self) -> String {
+        self.axis.to_string()
+    }
+    fn torch(&self) -> &'static str {
+        "data.index_select(axis, index)"
+    }
+    fn infer(&self, inputs: &[TensorType]) -> Result<TensorType, OpError> {
+        arity("index_select", inputs, 2)?;
+        let (data, index) = (&inputs[0], &inputs[1]);
+        axis_of("index_select", self.axis as isize, data.shape.len())?;
+        if !is_index(index.dtype) {
+            return Err(dtype_error("index_select", inputs, "an i32 or i64 index", "cast the index"));
+        }
+        let shape = [&data.shape[..self.axis], &index.shape[..], &data.shape[self.axis + 1..]].concat();
+        Ok(TensorType { dtype: data.dtype, shape })
+    }
+    fn reference(&self, inputs: &[RefTensor], output: &TensorType) -> RefTensor {
+        let (data, index) = (&inputs[0], inputs[1].to_i64());
+        let (extent, inner) = (data.shape[self.axis], product(&data.shape[self.axis + 1..]));
+        // An index outside is an error in every run; the reference then has no value to offer but zero.
+        let from = |i: usize| {
+            let (a, j, b) = (i / (inner * index.len()), i / inner % index.len(), i % inner);
+            usize::try_from(index[j]).ok().filter(|&r| r < extent).map(|r| (a * extent + r) * inner + b)
+        };
+        let n = output.len();
+        match &data.data {
+            RefData::Float(v) => {
+                RefTensor::float(&output.shape, (0..n).map(|i| from(i).map_or(0.0, |j| v[j])).collect())
+            }
+            RefData::Int(v) => {
+                RefTensor::int(&output.shape, (0..n).map(|i| from(i).map_or(0, |j| v[j])).collect())
+            }
+        }
+    }
+    fn differentiation(&self) -> Differentiation {
+        Differentiation::Rule { linear: &[true, false] }
+    }
+    fn jvp(&self, x: &[Node], _: &Node, t: &[Option<Node>]) -> Result<Tangent, OpError> {
+        Ok(match &t[0] {
+            Some(t) => Tangent::Node(gather_at(t, &x[1], self.axis)?),
+            None => Tangent::Zero,
+        })
+    }
+    fn transpose(&self, x: &[Node], which: usize, cotangent: &Node) -> Result<Node, OpError> {
+        if which != 0 {
+            return Err(no_gradient("index_select", "an index is an integer"));
+        }
+        index_add(cotangent, &x[1], self.axis, x[0].shape()[self.axis])
+    }
+    fn batch(&self, inputs: &[Node], mapped: &[bool]) -> Result<BatchRule, OpError> {
+        let (data, index, axis) = (&inputs[0], &inputs[1], self.axis);
+        if !mapped[1] {
+            return Ok(BatchRule::Node(gather_at(data, index, axis + 1)?));
+        }
+        let z = index.shape()[0];
+        let selected = if mapped[0] {
+            // Rows of all maps side by side, each index shifted into its own; a bad one stays bad.
+            let (rank, extent) = (data.shape().len(), data.shape()[axis + 1]);
+            let perm: Vec<usize> = (1..=axis).chain([0]).chain(axis + 1..rank).collect();
+            let moved = permute(data, &perm)?;
+            let joined = [&moved.shape()[..axis], &[z * extent], &moved.shape()[axis + 2..]].concat();
+            let moved = reshape(&moved, &joined)?;
+            let base = mul(&positions(index.ty().dtype, index.shape(), 0)?, &like(index, extent as f64))?;
+            gather_at(&moved, &checked(index, extent, &add(index, &base)?)?, axis)?
+        } else {
+            gather_at(data, index, axis)?
+        };
+        let rank = selected.shape().len();
+        let perm: Vec<usize> = std::iter::once(axis).chain((0..rank).filter(|&a| a != axis)).collect();
+        Ok(BatchRule::Node(permute(&selected, &perm)?))
+    }
+    fn lowering(&self, _: &[TensorType], _: &TensorType) -> Lowering {
+        Lowering::Gather { axis: self.axis }
+    }
+    fn expand(&self, _: &[Node]) -> Result<Option<Node>, OpError> {
+        Ok(None)
+    }
+    fn tolerance(&self, _: &[RefTensor], _: &TensorType) -> Tolerance {
+        exact()
+    }
+    fn negative_control(&self, reference: f64, tolerance: &Tolerance, i: usize, output: Dtype) -> f64 {
+        just_outside(reference, tolerance, i, output)
+    }
+    fn samples(&self) -> Vec<Sample> {
+        let op = |axis| Arc::new(IndexSelect { axis }) as Arc<dyn Op>;
+        let (f, i) = (Dtype::F32, Dtype::I32);
+        let w = |shape: &[usize]| wave(f, shape, 1, false);
+        let mut out = vec![
+            sample(&op(0), vec![w(&[5, 3]), host(i, &[4], &[4.0, 0.0, 4.0, 2.0])], true),
+            sample(&op(1), vec![w(&[2, 4, 3]), host(Dtype::I64, &[2, 3], &[3.0, 1.0, 3.0, 0.0, 3.0])], true),
+            sample(&op(2), vec![w(&[2, 2, 3]), host(i, &[], &[2.0])], true),
+            sample(&op(0), vec![w(&[3]), host(i, &[0], &[0.0])], false),
+            sample(&op(0), vec![w(&[3, 0]), host(i, &[2], &[1.0])], false),
+        ];
+        for d in Dtype::TENSOR {
+            let v = nasty(d);
+            out.push(sample(&op(0), vec![host(d, &[v.len()], &v), host(i, &[3], &[1.0, 0.0, 1.0])], false));
+        }
+        out
+    }
+}
+
+/// `shifted` where `index` lies in 0..extent, else −1, which no gather accepts.
+fn checked(index: &Node, extent: usize, shifted: &Node) -> Result<Node, OpError> {
+    let inside = logical_and(&ge(index, &like(index, 0.0))?, &lt(index, &like(index, extent as f64))?)?;
+    select(&inside, shifted, &like(shifted, -1.0))
+}
+
+fn gather_at(data: &Node, index: &Node, axis: usize) -> Result<Node, OpError> {
+    Node::apply(Arc::new(IndexSelect { axis }), &[data.clone(), index.clone()])
+}
+
+/// The transpose of [`IndexSelect`]: `out[a.., r, b..]` = sum of `x[a.., i.., b..]` where `index[i..] = r`.
+#[derive(Clone, Debug)]
+pub struct IndexAdd {
+    pub axis: usize,
+    pub extent: usize,
+}
+
+impl IndexAdd {
+    /// Calls `f(output element, its terms in order)`.
+    fn terms(&self, x: &RefTensor, index: &[i64], mut f: impl FnMut(usize, Vec<usize>)) {
+        let outer = product(&x.shape[..self.axis]);
+        let inner = x.shape.iter().product::<usize>() / (outer * index.len()).max(1);
+        for a in 0..outer {
+            for r in 0..self.extent {
+                for b in 0..inner {
+                    let hits = (0..index.len()).filter(|&j| index[j] == r as i64);
+                    f(
+                        (a * self.extent + r) * inner + b,
+                        hits.map(|j| (a * index.len() + j) * inner + b).collect(),
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl Op for IndexAdd {
+    fn name(&self) -> &'static str {
+        "index_add"
+    }
+    fn attributes(&self) -> String {
+        format!("{} of {}", self.axis, self.extent)
+    }
+    fn torch(&self) -> &'static str {
+        "torch.zeros(shape).index_add(axis, index, x)"
+    }
+    fn infer(&self, inputs: &[TensorType]) -> Result<TensorType, OpError> {
+        arity("index_add", inputs, 2)?;
+        let (x, index) = (&inputs[0], &inputs[1]);
+        if !is_index(index.dtype) || !x.dtype.is_float() && !is_index(x.dtype) {
+            let need = "a floating, i32 or i64 input and an i32 or i64 index";
+            return Err(dtype_error("index_add", inputs, need, "cast them"));
+        }
+        let end = self.axis + index.shape.len();
+        if x.shape.len() < end || x.shape[self.axis..end] != index.shape {
+            let need = format!("axes {}..{end} of the first must be the index's", self.axis);
+            return Err(shape_error("index_add", inputs, &need, "reshape the index"));
+        }
+        if i32::try_from(index.len()).is_err() || i32::try_from(self.extent).is_err() {
+            return Err(attribute_error(
+                "index_add",
+                "elements",
+                index.len(),
+                "must stay below 2^31; split the index",
+            ));
+        }
+        Ok(TensorType {
+            dtype: x.dtype,
+            shape: [&x.shape[..self.axis], &[self.extent], &x.shape[end..]].concat(),
+        })
+    }
+    fn reference(&self, inputs: &[RefTensor], output: &TensorType) -> RefTensor {
+        let index = inputs[1].to_i64();
+        match &inputs[0].data {
+            RefData::Float(v) => {
+                let mut out = vec![0.0; output.len()];
+                self.terms(&inputs[0], &index, |o, t| {
+                    out[o] = crate::reduce::accurate_sum(t.into_iter().map(|i| v[i]));
+                });
+                RefTensor::float(&output.shape, out)
+            }
+            RefData::Int(v) => {
+                let mut out = vec![0; output.len()];
+                self.terms(&inputs[0], &index, |o, t| {
+                    let sum = t.into_iter().fold(0i64, |s, i| s.wrapping_add(v[i]));
+                    out[o] = crate::pointwise::wrap(sum, output.dtype);
+                });
+                RefTensor::int(&output.shape, out)
+            }
+        }
+    }
+    fn differentiation(&self) -> Differentiation {
+        Differentiation::Rule { linear: &[true, false] }
+    }
+    fn jvp(&self, x: &[Node], _: &Node, t: &[Option<Node>]) -> Result<Tangent, OpError> {
+        Ok(match &t[0] {
+            Some(t) => Tangent::Node(index_add(t, &x[1], self.axis, self.extent)?),
+            None => Tangent::Zero,
+        })
+    }
+    fn transpose(&self, x: &[Node], which: usize, cotangent: &Node) -> Result<Node, OpError> {
+        if which != 0 {
+            return Err(no_gradient("index_add", "an index is an integer"));
+        }
+        gather_at(cotangent, &x[1], self.axis)
+    }
+    fn batch(&self, inputs: &[Node], mapped: &[bool]) -> Result<BatchRule, OpError> {
+        if !mapped[1] {
+            return Ok(BatchRule::Node(index_add(&inputs[0], &inputs[1], self.axis + 1, self.extent)?));
+        }
+        Ok(BatchRule::Expand)
+    }
+    fn lowering(&self, _: &[TensorType], _: &TensorType) -> Lowering {
+        Lowering::Expand
+    }
+    fn expand(&self, inputs: &[Node]) -> Result<Option<Node>, OpError> {
+        let index = &inputs[1];
+        let n = index.ty().len();
+        let out = self.infer(&[inputs[0].ty().clone(), index.ty().clone()])?;
+        if n == 0 || out.is_empty() {
+            return Ok(Some(zeros(out.dtype, &out.shape)));
+        }
+        let outer = product(&out.shape[..self.axis]);
+        let inner = product(&out.shape[self.axis + 1..]);
+        let index = reshape(index, &[n])?;
+        let sum = |x: &Node| {
+            let x = reshape(x, &[outer, n, inner])?;
+            reshape(&sum_sorted(&x, &index, self.extent)?, &out.shape)
+        };
+        Ok(Some(if out.dtype.is_float() { in_single(&inputs[0], sum)? } else { sum(&inputs[0])? }))
+    }
+    fn tolerance(&self, inputs: &[RefTensor], output: &TensorType) -> Tolerance {
+        if !output.dtype.is_float() {
+            return exact();
+        }
+        let (v, index) = (inputs[0].to_f64(), inputs[1].to_i64());
+        let flush = flush_loss(output.dtype) / unit(output.dtype);
+        let mut scale = vec![0.0; output.len()];
+        self.terms(&inputs[0], &index, |o, t| scale[o] = t.iter().map(|&i| v[i].abs() + flush).sum());
+        Tolerance::Backward {
+            units: depth(index.len()) + 1.0,
+            scale,
+            source: "Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., 4.2 (pairwise summation)",
+        }
+    }
+    fn negative_control(&self, reference: f64, tolerance: &Tolerance, i: usize, output: Dtype) -> f64 {
+        just_outside(reference, tolerance, i, output)
+    }
+    fn samples(&self) -> Vec<Sample> {
+        let op = |axis, extent| Arc::new(IndexAdd { axis, extent }) as Arc<dyn Op>;
+        let i = Dtype::I32;
+        let w = |shape: &[usize]| wave(Dtype::F32, shape, 1, false);
+        let mut out = vec![
+            sample(&op(0, 5), vec![w(&[7, 2]), host(i, &[7], &[4.0, 0.0, 4.0, 2.0, 4.0, 0.0, 4.0])], true),
+            sample(
+                &op(1, 4),
+                vec![w(&[2, 2, 3, 2]), host(Dtype::I64, &[2, 3], &[3.0, 1.0, 3.0, 0.0, 3.0])],
+                true,
+            ),
+            sample(&op(0, 3), vec![w(&[0, 2]), host(i, &[0], &[0.0])], false),
+            sample(&op(0, 1), vec![w(&[13]), host(i, &[13], &[0.0])], false),
+        ];
+        for d in FLOATS {
+            out.push(sample(
+                &op(0, 2),
+                vec![wave(d, &[9], 2, false), host(i, &[9], &[1.0, 1.0, 0.0])],
+                false,
+            ));
+        }
+        out.push(sample(&op(0, 2), vec![wave(i, &[9], 2, false), host(i, &[9], &[1.0, 1.0, 0.0])], false));
+        out
+    }
+}
+
+/// `x[outer, n, inner]` summed by `index[n]`, see the module's head.
+fn sum_sorted(x: &Node, index: &Node, extent: usize) -> Result<Node, OpError> {
+    let (outer, n, inner) = (x.shape()[0], x.shape()[1], x.shape()[2]);
+    let i32s = Dtype::I32;
+    let column = |v: &Node| expand(&reshape(v, &[v.shape()[0], 1])?, &[v.shape()[0], n]);
+    let row = |v: &Node, rows: usize| expand(&reshape(v, &[1, n])?, &[rows, n]);
+    let count = |truth: &Node| reshape(&sum_kept(&cast(truth, i32s)?, &[1])?, &[truth.shape()[0]]);
+    let along = |v: &Node| expand(&reshape(v, &[1, v.shape()[0], 1])?, &[outer, v.shape()[0], inner]);
+
+    let at = iota(i32s, n)?;
+    let (mine, others) = (column(index)?, row(index, n)?);
+    let earlier = lt(&row(&at, n)?, &column(&at)?)?;
+    let rank = count(&logical_or(&lt(&others, &mine)?, &logical_and(&eq(&others, &mine)?, &earlier)?)?)?;
+    // order[p] is the one element of rank p.
+    let here = eq(&row(&rank, n)?, &column(&at)?)?;
+    let order = select(&here, &row(&at, n)?, &full(i32s, &[n, n], 0.0))?;
+    let order = reshape(&sum_kept(&order, &[1])?, &[n])?;
+    let keys = gather_at(index, &order, 0)?;
+    let mut sums = gather_at(x, &order, 1)?;
+
+    let start = count(&lt(&row(index, n)?, &column(&keys)?)?)?;
+    let nth = sub(&at, &start)?;
+    let mut step = 1;
+    while step < n {
+        let behind = |v: &Node, axis: usize, fill| {
+            let mut high = vec![0; v.shape().len()];
+            high[axis] = step;
+            pad(&narrow(v, axis as isize, step, n - step)?, &vec![0; high.len()], &high, fill)
+        };
+        let low = bitwise_and(&nth, &full(i32s, &[n], (2 * step - 1) as f64))?;
+        let same = eq(&keys, &behind(&keys, 0, -1.0)?)?;
+        let joins = logical_and(&same, &eq(&low, &full(i32s, &[n], 0.0))?)?;
+        let added = add(&sums, &behind(&sums, 1, 0.0)?)?;
+        sums = select(&along(&joins)?, &added, &sums)?;
+        step *= 2;
+    }
+
+    let rows = cast(&iota(i32s, extent)?, index.ty().dtype)?;
+    let (rows, all) = (column(&rows)?, row(index, extent)?);
+    let first = minimum(&count(&lt(&all, &rows)?)?, &full(i32s, &[extent], (n - 1) as f64))?;
+    let hit = gt(&count(&eq(&all, &rows)?)?, &full(i32s, &[extent], 0.0))?;
+    let picked = gather_at(&sums, &first, 1)?;
+    select(&along(&hit)?, &picked, &like(&picked, 0.0))
+}
+
+/// The sum of the slices of `x` that share an index: `x[a.., i.., b..]` goes to row `index[i..]` of `extent` rows at
+/// `axis`. Indices outside 0..extent add to nothing. Bound: (ceil(log2 n) + 1)·u·Σ|x|.
+pub fn index_add(x: &Node, index: &Node, axis: usize, extent: usize) -> Result<Node, OpError> {
+    Node::apply(Arc::new(IndexAdd { axis, extent }), &[x.clone(), index.clone()])
+}
+
+/// The slices of `data` along `axis` that an i32 or i64 `index` names, in its shape. An index outside the axis is an
+/// error when the value is read. Exact.
+pub fn index_select(data: &Node, axis: isize, index: &Node) -> Result<Node, OpError> {
+    gather_at(data, index, axis_of("index_select", axis, data.shape().len())?)
+}
+
+/// `out[i][j] = data[index[i][j]][j]` for axis 0, and so on: `index` has the data's rank, and its extents off `axis`
+/// may not exceed the data's. An index outside the axis is an error when the value is read. Exact.
+pub fn gather(data: &Node, axis: isize, index: &Node) -> Result<Node, OpError> {
+    let types = [data.ty().clone(), index.ty().clone()];
+    let rank = data.shape().len();
+    let axis = axis_of("gather", axis, rank)?;
+    let fits =
+        index.shape().len() == rank && (0..rank).all(|a| a == axis || index.shape()[a] <= data.shape()[a]);
+    if !fits {
+        let need = "equal ranks, and no larger extent than the data's off the axis";
+        return Err(shape_error("gather", &types, need, "slice or expand the index"));
+    }
+    if !is_index(index.ty().dtype) {
+        return Err(dtype_error("gather", &types, "an i32 or i64 index", "cast the index"));
+    }
+    let mut flat = like(index, 0.0);
+    let mut stride = 1usize;
+    for a in (0..rank).rev() {
+        let at = if a == axis { index.clone() } else { positions(index.ty().dtype, index.shape(), a)? };
+        flat = add(&flat, &mul(&at, &like(index, stride as f64))?)?;
+        stride *= data.shape()[a];
+    }
+    let flat = checked(index, data.shape()[axis], &flat)?;
+    gather_at(&reshape(data, &[data.ty().len()])?, &flat, 0)
+}
