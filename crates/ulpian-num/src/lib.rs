@@ -9,7 +9,9 @@ pub mod convert;
 pub mod dtype;
 pub mod functions;
 pub mod native;
+pub mod philox;
 pub mod real;
+pub mod soft_fma;
 pub mod ulp;
 
 pub use dtype::{Bf16, Bool, Dtype, Element, F16, Float, Int, Num};

@@ -7,7 +7,6 @@ use ulpian_num::{Func, Native, Real, Val};
 
 type Flush = Native<false>;
 type Keep = Native<false, true>;
-#[cfg(target_feature = "fma")]
 type Fused = Native<true>;
 
 fn check32<R: Real<Repr<f32> = f32>>(func: Func, a: f32, b: f32) {
@@ -41,7 +40,6 @@ fn check64(func: Func, a: f64, b: f64) {
 fn both32(func: Func, a: f32, b: f32) {
     check32::<Flush>(func, a, b);
     check32::<Keep>(func, a, b);
-    #[cfg(target_feature = "fma")]
     check32::<Fused>(func, a, b);
 }
 

@@ -1,6 +1,58 @@
 //! Inputs shared by the tests: edge values and a reproducible stream of random and nasty ones.
 #![allow(dead_code)] // each test binary uses its part
 
+use ulpian_num::{Binary, Compare, Element, Float, Func, Native, Real, Unary, Val};
+
+/// A device that flushes in every f32 operation, `raw` or not, and takes division and square root from software: what a
+/// formula's raw operations must not be able to tell from [`Native`].
+#[derive(Clone, Copy)]
+pub struct Flushing;
+
+type Base = Native<true>;
+
+impl Real for Flushing {
+    type Repr<D: Element> = D;
+    fn lit<D: Element>(x: D) -> D {
+        x
+    }
+    fn unary<D: Element>(op: Unary, a: D) -> D {
+        Base::unary(op, a)
+    }
+    fn binary<D: Element>(op: Binary, a: D, b: D) -> D {
+        let op = match op {
+            Binary::RawAdd => Binary::Add,
+            Binary::RawSub => Binary::Sub,
+            Binary::RawMul => Binary::Mul,
+            other => other,
+        };
+        Base::binary(op, a, b)
+    }
+    fn fma<D: Float>(_raw: bool, a: D, b: D, c: D) -> D {
+        Base::fma(false, a, b, c)
+    }
+    fn compare<D: Element>(op: Compare, a: D, b: D) -> bool {
+        Base::compare(op, a, b)
+    }
+    fn select<D: Element>(mask: bool, a: D, b: D) -> D {
+        Base::select(mask, a, b)
+    }
+    fn convert<A: Element, B: Element>(a: A) -> B {
+        Base::convert(a)
+    }
+    fn bitcast<A: Element, B: Element>(a: A) -> B {
+        Base::bitcast(a)
+    }
+    fn call<D: Float>(f: Func, a: D, b: D) -> D {
+        if D::DTYPE.size() == 4 {
+            let v = |x: D| Val::<Self, f32>::lit(f32::from_bits(x.bits() as u32));
+            D::from_bits(f.body_f32(v(a), v(b)).0.to_bits() as u64)
+        } else {
+            let v = |x: D| Val::<Self, f64>::lit(f64::from_bits(x.bits()));
+            D::from_bits(f.body_f64(v(a), v(b)).0.to_bits())
+        }
+    }
+}
+
 /// Zeros, subnormals, both ends of the normal range, values around 1 and 2, infinity, NaN; negatives too.
 pub const EDGES32: [u32; 40] = [
     0,

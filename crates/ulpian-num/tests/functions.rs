@@ -1,0 +1,259 @@
+//! The elementary functions: accuracy, special values, and the same bits however a device treats subnormals and fma.
+
+mod common;
+
+use common::{EDGES32, EDGES64, Flushing, Mix, same32, same64};
+use ulpian_num::ulp::{reference_f64, ulp_error, ulp_error_f64};
+use ulpian_num::{Func, Native, Real, Val};
+
+/// Documented bounds in ULP, f32 then f64.
+fn bound(f: Func) -> (f64, f64) {
+    match f {
+        Func::Div | Func::Sqrt => (0.5, 0.5),
+        Func::Exp => (0.58, 0.58),
+        Func::Expm1 => (0.78, 0.85),
+        Func::Log => (0.57, 0.6),
+        Func::Log1p => (0.62, 0.7),
+        Func::Tanh => (0.68, 0.75),
+        Func::Sigmoid => (0.58, 0.6),
+        Func::SinPi | Func::CosPi => (0.66, 0.7),
+    }
+}
+
+fn on32<R: Real<Repr<f32> = f32>>(f: Func, x: f32) -> f32 {
+    f.body_f32(Val::<R, f32>::lit(x), Val::lit(x)).0
+}
+
+fn on64(f: Func, x: f64) -> f64 {
+    f.body_f64(Val::<Native<false>, f64>::lit(x), Val::lit(x)).0
+}
+
+fn one_place() -> impl Iterator<Item = Func> {
+    Func::ALL.into_iter().filter(|f| f.arity() == 1)
+}
+
+/// Every 4099th bit pattern, and both sides of every power of two and eighth between.
+fn samples32() -> impl Iterator<Item = f32> {
+    let dense = (0..1u64 << 32).step_by(4099).map(|b| b as u32);
+    let steps = (0..1u32 << 12).flat_map(|k| (0..7).map(move |d| (k << 20).wrapping_add(d).wrapping_sub(3)));
+    dense.chain(steps).chain(EDGES32).map(f32::from_bits)
+}
+
+fn check32(f: Func, x: f32) {
+    let got = on32::<Native<true>>(f, x);
+    let truth = reference_f64(f, if x.is_subnormal() { 0f64.copysign(x as f64) } else { x as f64 }, 0.0);
+    if truth.abs() < f32::MIN_POSITIVE as f64 {
+        // Flushed, but for a value that rounds up to the border.
+        let zero = got == 0.0 && got.is_sign_negative() == truth.is_sign_negative();
+        assert!(zero || got.abs() == f32::MIN_POSITIVE, "{}({x:e}) = {got:e}, truth {truth:e}", f.name());
+        if zero {
+            return;
+        }
+    }
+    let e = ulp_error(got, truth);
+    assert!(e <= bound(f).0, "{}({:#010x} = {x:e}) = {got:e}, {e} ULP from {truth:e}", f.name(), x.to_bits());
+}
+
+#[test]
+fn f32_functions_stay_within_their_bounds() {
+    for f in one_place() {
+        for x in samples32() {
+            check32(f, x);
+        }
+    }
+}
+
+#[test]
+fn f32_bits_depend_neither_on_fma_nor_on_how_raw_operations_treat_subnormals() {
+    for f in one_place() {
+        for x in samples32() {
+            let want = on32::<Native<true>>(f, x);
+            for (name, got) in
+                [("software fma", on32::<Native<false>>(f, x)), ("flushing", on32::<Flushing>(f, x))]
+            {
+                let bits = (x.to_bits(), got.to_bits(), want.to_bits());
+                assert!(same32(got, want), "{} {name}: {bits:#x?}", f.name());
+            }
+            let called = Native::<true>::call::<f32>(f, x, x);
+            assert!(same32(called, want), "{}({:#010x})", f.name(), x.to_bits());
+        }
+    }
+}
+
+#[test]
+fn flushing_devices_divide_like_keeping_ones() {
+    let mut mix = Mix::new(21);
+    for _ in 0..300_000 {
+        let (a, b) = (mix.nasty32(), mix.nasty32());
+        let got = Func::Div.body_f32(Val::<Flushing, f32>::lit(a), Val::lit(b)).0;
+        let want = Native::<true>::call::<f32>(Func::Div, a, b);
+        assert!(same32(got, want), "{:#010x} / {:#010x}", a.to_bits(), b.to_bits());
+    }
+}
+
+/// All arguments whose exp or sigmoid is within a factor of 2 of 2^-126: the flush must not depend on the device.
+#[test]
+fn flushed_results_agree_at_the_border_on_every_argument() {
+    let (low, high) = ((-86.6f32).to_bits(), (-88.1f32).to_bits());
+    for bits in low..high {
+        let x = f32::from_bits(bits);
+        for f in [Func::Exp, Func::Sigmoid] {
+            let (a, b) = (on32::<Native<true>>(f, x), on32::<Flushing>(f, x));
+            assert_eq!(a.to_bits(), b.to_bits(), "{}({bits:#010x})", f.name());
+            assert!(!a.is_subnormal());
+            check32(f, x);
+        }
+    }
+}
+
+#[test]
+fn kept_subnormal_results_are_close() {
+    for bits in ((-87.0f32).to_bits()..(-105.0f32).to_bits()).step_by(7) {
+        let x = f32::from_bits(bits);
+        for f in [Func::Exp, Func::Sigmoid] {
+            let e = ulp_error(on32::<Native<true, true>>(f, x), reference_f64(f, x as f64, 0.0));
+            assert!(e < 0.8, "{}({bits:#010x}): {e} ULP", f.name());
+        }
+    }
+    for bits in (1..0x80_0000u32).step_by(1001) {
+        let x = f32::from_bits(bits);
+        assert!(ulp_error(on32::<Native<true, true>>(Func::Log, x), (x as f64).ln()) < 0.6);
+        assert_eq!(on32::<Native<true, true>>(Func::Tanh, x), x);
+        assert_eq!(on32::<Native<true, true>>(Func::Expm1, x), x);
+    }
+}
+
+#[test]
+fn special_values_follow_c99() {
+    let (inf, nan) = (f32::INFINITY, f32::NAN);
+    let tiny = f32::from_bits(1);
+    let cases: &[(Func, f32, f32)] = &[
+        (Func::Exp, 0.0, 1.0),
+        (Func::Exp, -0.0, 1.0),
+        (Func::Exp, inf, inf),
+        (Func::Exp, -inf, 0.0),
+        (Func::Exp, 89.0, inf),
+        (Func::Exp, -110.0, 0.0),
+        (Func::Exp, f32::MAX, inf),
+        (Func::Exp, f32::MIN, 0.0),
+        (Func::Exp, tiny, 1.0),
+        (Func::Expm1, 0.0, 0.0),
+        (Func::Expm1, -0.0, -0.0),
+        (Func::Expm1, tiny, 0.0),
+        (Func::Expm1, -tiny, -0.0),
+        (Func::Expm1, inf, inf),
+        (Func::Expm1, -inf, -1.0),
+        (Func::Expm1, 100.0, inf),
+        (Func::Log, 1.0, 0.0),
+        (Func::Log, 0.0, -inf),
+        (Func::Log, -0.0, -inf),
+        (Func::Log, tiny, -inf),
+        (Func::Log, -tiny, -inf),
+        (Func::Log, -1.0, nan),
+        (Func::Log, inf, inf),
+        (Func::Log, -inf, nan),
+        (Func::Log1p, 0.0, 0.0),
+        (Func::Log1p, -0.0, -0.0),
+        (Func::Log1p, -tiny, -0.0),
+        (Func::Log1p, -1.0, -inf),
+        (Func::Log1p, -1.5, nan),
+        (Func::Log1p, inf, inf),
+        (Func::Log1p, -inf, nan),
+        (Func::Tanh, 0.0, 0.0),
+        (Func::Tanh, -0.0, -0.0),
+        (Func::Tanh, inf, 1.0),
+        (Func::Tanh, -inf, -1.0),
+        (Func::Tanh, 30.0, 1.0),
+        (Func::Tanh, -tiny, -0.0),
+        (Func::Sigmoid, 0.0, 0.5),
+        (Func::Sigmoid, -0.0, 0.5),
+        (Func::Sigmoid, inf, 1.0),
+        (Func::Sigmoid, -inf, 0.0),
+        (Func::SinPi, 0.0, 0.0),
+        (Func::SinPi, -0.0, -0.0),
+        (Func::SinPi, 1.0, 0.0),
+        (Func::SinPi, -1.0, -0.0),
+        (Func::SinPi, 2.0, 0.0),
+        (Func::SinPi, 0.5, 1.0),
+        (Func::SinPi, 1.5, -1.0),
+        (Func::SinPi, -8388609.0, -0.0),
+        (Func::SinPi, f32::MAX, 0.0),
+        (Func::SinPi, inf, nan),
+        (Func::SinPi, -inf, nan),
+        (Func::CosPi, 0.0, 1.0),
+        (Func::CosPi, -0.0, 1.0),
+        (Func::CosPi, 0.5, 0.0),
+        (Func::CosPi, -0.5, 0.0),
+        (Func::CosPi, 1.5, 0.0),
+        (Func::CosPi, 1.0, -1.0),
+        (Func::CosPi, 8388609.0, -1.0),
+        (Func::CosPi, 16777216.0, 1.0),
+        (Func::CosPi, f32::MAX, 1.0),
+        (Func::CosPi, inf, nan),
+        (Func::Sqrt, -0.0, -0.0),
+        (Func::Sqrt, -tiny, -0.0),
+        (Func::Sqrt, -1.0, nan),
+        (Func::Sqrt, inf, inf),
+    ];
+    for &(f, x, want) in cases {
+        let got = on32::<Native<false>>(f, x);
+        assert!(same32(got, want), "{}({x:e}) = {got:e}, not {want:e}", f.name());
+        if !x.is_subnormal() && x.abs() < 200.0 || x.is_infinite() {
+            let (got, want) = (on64(f, x as f64), want as f64);
+            // f64 overflows later.
+            if x.abs() < 80.0 || x.is_infinite() {
+                assert!(same64(got, want), "f64 {}({x:e}) = {got:e}, not {want:e}", f.name());
+            }
+        }
+    }
+    for f in Func::ALL {
+        assert!(on32::<Native<false>>(f, nan).is_nan(), "{}", f.name());
+        assert!(on64(f, f64::NAN).is_nan(), "{}", f.name());
+    }
+}
+
+#[test]
+fn f64_functions_stay_within_their_bounds() {
+    let text = include_str!("data/f64_truth.txt");
+    let mut worst = std::collections::BTreeMap::<&str, (f64, f64)>::new();
+    let mut lines = 0;
+    for line in text.lines() {
+        let mut words = line.split(' ');
+        let name = words.next().unwrap();
+        let mut number = || f64::from_bits(u64::from_str_radix(words.next().unwrap(), 16).unwrap());
+        let (x, high, low) = (number(), number(), number());
+        let f = Func::ALL.into_iter().find(|f| f.name() == name).unwrap();
+        let e = ulp_error_f64(on64(f, x), high, low);
+        assert!(
+            e <= bound(f).1 || e <= 0.8 && high.is_subnormal(),
+            "{name}({x:e}) = {:e}: {e} ULP",
+            on64(f, x)
+        );
+        let w = worst.entry(name).or_default();
+        if e > w.0 {
+            *w = (e, x);
+        }
+        lines += 1;
+    }
+    println!("{worst:#?}");
+    assert!(lines > 3000);
+}
+
+/// A second, denser look with the platform's library, which is within 1 ULP itself.
+#[test]
+fn f64_functions_are_within_two_units_of_the_platforms() {
+    let mut mix = Mix::new(31);
+    for f in one_place() {
+        let specials = EDGES64.into_iter().map(f64::from_bits);
+        let xs: Vec<f64> = specials.chain((0..100_000).map(|_| mix.nasty64())).collect();
+        for x in xs {
+            let (got, want) = (on64(f, x), reference_f64(f, x, x));
+            if want.is_nan() || want == 0.0 || want.is_infinite() {
+                assert!(same64(got, want), "{}({x:e}) = {got:e}, not {want:e}", f.name());
+            } else if !matches!(f, Func::SinPi | Func::CosPi) {
+                let e = ulp_error_f64(got, want, 0.0);
+                assert!(e <= 2.0, "{}({x:e}) = {got:e}, platform {want:e}", f.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Writes tests/data/f64_truth.txt: arguments and values of the f64 functions to about 100 bits, by mpmath.
+
+A line: function, argument, nearest double, the rest as a double (all bit patterns in hex). Run: python3 truth.py
+"""
+import os
+import random
+import struct
+
+import mpmath as mp
+
+mp.mp.prec = 400
+random.seed(20)
+
+
+def bits(x):
+    return struct.unpack("<Q", struct.pack("<d", x))[0]
+
+
+def double(b):
+    return struct.unpack("<d", struct.pack("<Q", b))[0]
+
+
+def around(x, n=3):
+    b = bits(x)
+    return [double(b + i) for i in range(-n, n + 1)]
+
+
+def spread(lo, hi, n):
+    """Random significands and signs, exponents of two from lo to hi."""
+    return [random.choice([-1, 1]) * random.uniform(1, 2) * 2.0 ** random.randint(lo, hi) for _ in range(n)]
+
+
+LN2 = float(mp.log(2))
+reduction = [v for k in (1, -1, 2, -3, 7, -11, 500, -900) for v in around((k - 0.5) * LN2, 2)]
+uniform = lambda a, b, n: [random.uniform(a, b) for _ in range(n)]
+small = spread(-60, 1, 120)
+CASES = {
+    "exp": (mp.exp, uniform(-746, 710, 250) + small + reduction + around(709.782712893384, 2) + around(-708.39641853226, 3)
+            + around(-745.1332191019411, 2)),
+    "expm1": (mp.expm1, uniform(-45, 60, 200) + uniform(-2, 2, 200) + small + reduction + around(709.782712893384, 2)),
+    "log": (mp.log, [abs(x) for x in spread(-1022, 1023, 200) + spread(-3, 3, 150)] + uniform(0.6, 1.6, 200) + around(1.0, 8)[:8]
+            + around(1.0, 8)[9:] + around(2**0.5) + around(0.5**0.5) + [5e-324, 1e-310, 2.2250738585072014e-308]),
+    "log1p": (mp.log1p, [x for x in small if x > -1] + [abs(x) for x in spread(0, 1023, 120)] + uniform(-0.5, 1, 250)
+              + uniform(-1, -0.5, 60) + around(-1.0, 4)[:4] + around(2**0.5 - 1) + around(0.5**0.5 - 1)),
+    "tanh": (mp.tanh, spread(-40, 4, 250) + uniform(-2, 2, 250) + around(0.17328679513998632) + around(0.5198603854199589)),
+    "sigmoid": (lambda x: 1 / (1 + mp.exp(-x)), uniform(-745, -20, 100) + uniform(-20, 40, 250) + small + reduction[:20]),
+    "sinpi": (mp.sinpi, uniform(-4, 4, 300) + spread(-1022, 52, 200) + around(0.25) + around(1.0) + around(1.5) + around(3.25)
+              + [5e-324, 3e-310]),
+    "cospi": (mp.cospi, uniform(-4, 4, 300) + spread(-40, 52, 200) + around(0.25) + around(1.0) + around(1.5) + around(3.25)),
+}
+
+if __name__ == "__main__":
+    path = os.path.join(os.path.dirname(__file__), "..", "tests", "data", "f64_truth.txt")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as out:
+        for name, (f, xs) in CASES.items():
+            for x in xs:
+                y = f(mp.mpf(x))
+                if abs(y) >= mp.mpf(2) ** 1024 - mp.mpf(2) ** 970:
+                    hi, lo = float("inf") if y > 0 else float("-inf"), 0.0
+                else:
+                    hi = float(y)
+                    lo = float(y - mp.mpf(hi))
+                out.write(f"{name} {bits(x):016x} {bits(hi):016x} {bits(lo):016x}\n")
