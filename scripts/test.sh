@@ -57,6 +57,7 @@ else
   skip 'dependencies (cargo-deny is not installed)'
 fi
 
-printf '\n%s\n' "${summary[@]}"
+echo
+printf '%s\n' "${summary[@]}"
 if [ $failed = 0 ]; then echo 'all checks passed'; else echo 'some checks FAILED'; fi
 exit $failed
