@@ -392,3 +392,35 @@ proptest! {
         prop_assert!(r.is_ok(), "{}", r.err().unwrap_or_default());
     }
 }
+
+#[test]
+fn a_kernel_stores_what_another_would_read_lane_for_lane() {
+    // z is needed twice, far apart; its product kernel also writes y.
+    let (x, w) = (input(Dtype::F16, &[12, 20], 1), input(Dtype::F16, &[20, 8], 2));
+    let z = matmul(&x.0, &w.0);
+    let y = map(Body::Mul, Dtype::F16, &[&z, &z]);
+    let late = map(
+        Body::Add,
+        Dtype::F16,
+        &[
+            &movement(Movement::Permute(vec![1, 0]), &z),
+            &reduce(Combine::Sum, &[], &movement(Movement::Permute(vec![1, 0]), &y)),
+        ],
+    );
+    let p = check(&[late], &[x.clone(), w.clone()]).unwrap();
+    assert_eq!(p.plan().steps.len(), 2, "{}", p.explain());
+    // A value read both lane for lane and moved cannot be computed on the spot.
+    let both = map(
+        Body::Add,
+        Dtype::F16,
+        &[&z, &movement(Movement::Reshape(vec![12, 8]), &movement(Movement::Permute(vec![1, 0]), &z))],
+    );
+    let p = check(&[both], &[x, w]).unwrap();
+    assert_eq!(p.plan().steps.len(), 2, "{}", p.explain());
+    // Momentum and parameter in one kernel.
+    let (g, v, q) = (input(Dtype::F32, &[50], 1), input(Dtype::F32, &[50], 2), input(Dtype::F32, &[50], 3));
+    let v2 = map(Body::Add, Dtype::F32, &[&v.0, &g.0]);
+    let q2 = map(Body::Add, Dtype::F32, &[&q.0, &v2]);
+    let p = check(&[v2, q2], &[g, v, q]).unwrap();
+    assert_eq!(p.plan().steps.len(), 1, "{}", p.explain());
+}

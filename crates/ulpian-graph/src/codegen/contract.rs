@@ -1,6 +1,5 @@
 //! Products: one tile of the output per program, operands read in place wherever they are affine.
 
-use super::reduce::epilogue;
 use super::{Buf, Gen, Index, Output, Point};
 use crate::op::Movement;
 use crate::plan::graph::{Def, Id};
@@ -38,8 +37,8 @@ struct Side {
     tile: usize,
 }
 
-/// A kernel that computes product `heavy`, with `root` (itself, or a map) as epilogue.
-pub fn contract(out: &mut Output<'_>, root: Id, heavy: Id) -> Result<(), RecordError> {
+/// A kernel that computes product `heavy`, with `roots` (itself, or maps) as epilogue.
+pub fn contract(out: &mut Output<'_>, roots: &[Id], heavy: Id) -> Result<(), RecordError> {
     let Def::Contract { a, b } = out.graph.values[heavy].def else { return Ok(()) };
     let (sa, sb) = (out.graph.shape(a), out.graph.shape(b));
     let rank = sa.len();
@@ -47,7 +46,7 @@ pub fn contract(out: &mut Output<'_>, root: Id, heavy: Id) -> Result<(), RecordE
     let (m, k, n) = (sa[rank - 2], sa[rank - 1], sb[rank - 1]);
     let (tm, tn) = tile(m, n, batch);
     let (gm, gn) = (m.div_ceil(tm), n.div_ceil(tn));
-    out.kernel(root, "contract", (batch * gm * gn) as u64, |g| {
+    out.kernel(roots, "contract", (batch * gm * gn) as u64, |g| {
         let mut rest = g.r.program_id();
         let mut take = |g: &mut Gen<'_>, count: usize| {
             let d = g.number(count as u32);
@@ -74,7 +73,10 @@ pub fn contract(out: &mut Output<'_>, root: Id, heavy: Id) -> Result<(), RecordE
             to = to + z * size;
         }
         let column = (tn % 4 == 0).then_some(2);
-        epilogue(g, root, heavy, v, &[batch, m, n], &[z, row, col], Some(mask), column, to);
+        let v = g.narrowed_result(heavy, v);
+        g.heavy = Some((heavy, v));
+        let p = Point { coords: vec![z, row, col], mask: Some(mask), column };
+        g.store_roots(&[batch, m, n], &p, to);
     })
 }
 

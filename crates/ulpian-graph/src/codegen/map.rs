@@ -14,22 +14,20 @@ const TILE: u32 = 1024;
 /// From this many elements on, a kernel without tail masks is worth having.
 const LARGE: usize = 1 << 18;
 
-/// A kernel that writes `root` element by element.
-pub fn map(out: &mut Output<'_>, root: Id) -> Result<(), RecordError> {
-    let n = out.graph.ty(root).len();
+/// A kernel that writes `roots`, of one element count, element by element.
+pub fn map(out: &mut Output<'_>, roots: &[Id]) -> Result<(), RecordError> {
+    let Some(&last) = roots.last() else { return Ok(()) };
+    let n = out.graph.ty(last).len();
     let programs = n.div_ceil(TILE as usize) as u64;
     let exact = n >= LARGE && n.is_multiple_of(TILE as usize);
-    out.kernel(root, "map", programs, |g| {
-        let dtype = g.graph.dtype(root);
+    out.kernel(roots, "map", programs, |g| {
         let index = g.r.program_id() * Index::lit(TILE) + g.r.iota(TILE, 1);
         let mask = (!exact).then(|| {
             let limit = g.number(n as u32);
             index.lt(limit)
         });
         let p = Point { coords: vec![index], mask, column: Some(0) };
-        let v = g.eval(root, &[Movement::Reshape(vec![n])], &p);
-        let to = g.buffer(Buf::Value(root), dtype, Access::Write);
-        g.r.store(to, index, mask, v, true);
+        g.store_roots(&[n], &p, index);
     })
 }
 
@@ -43,9 +41,8 @@ pub fn check_index(out: &mut Output<'_>, id: Id) -> Result<(), RecordError> {
     let report = out.reports.len();
     let op = out.graph.values[id].name;
     out.reports.push(Report { op, dtype, extent, programs });
-    out.kernel(index, "check", programs, |g| {
-        // The index itself is read, not computed: it has memory or is an input.
-        g.root = usize::MAX;
+    // No roots: the index is read, not computed; it has memory, is an input, or a movement of one.
+    out.kernel(&[], "check", programs, |g| {
         let pid = g.r.program_id();
         let lane = pid * Index::lit(TILE) + g.r.iota(TILE, 1);
         let limit = g.number(n as u32);

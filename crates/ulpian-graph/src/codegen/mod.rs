@@ -90,8 +90,8 @@ pub(crate) struct Gen<'a> {
     params: Vec<u32>,
     numbers: HashMap<u32, Index>,
     memo: HashMap<Key, Value>,
-    /// The value this kernel is for, which is computed here though it has memory.
-    pub root: Id,
+    /// The values this kernel writes, which are computed here though they have memory.
+    pub roots: &'a [Id],
     /// The reduction or product computed by this kernel's skeleton, and its lanes.
     pub heavy: Option<(Id, Value)>,
 }
@@ -135,10 +135,10 @@ impl IndexMath for Gen<'_> {
 }
 
 impl Output<'_> {
-    /// Records a kernel for `root` and queues its launch.
+    /// Records a kernel that writes `roots` and queues its launch.
     pub(crate) fn kernel(
         &mut self,
-        root: Id,
+        roots: &[Id],
         kind: &str,
         programs: u64,
         f: impl FnOnce(&mut Gen<'_>),
@@ -146,7 +146,8 @@ impl Output<'_> {
         if programs == 0 {
             return Ok(());
         }
-        let name = format!("{kind}_{}", self.graph.values[root].name);
+        let last = roots.last().map_or("index", |&r| self.graph.values[r].name);
+        let name = format!("{kind}_{last}");
         let (mut bindings, mut params) = (vec![], vec![]);
         let kernel = record(&name, self.keep_subnormals, |r| {
             let mut g = Gen {
@@ -157,7 +158,7 @@ impl Output<'_> {
                 params: vec![],
                 numbers: HashMap::new(),
                 memo: HashMap::new(),
-                root,
+                roots,
                 heavy: None,
             };
             f(&mut g);
@@ -196,7 +197,7 @@ impl Gen<'_> {
         step: u32,
         f: impl FnOnce(&mut Gen<'_>, Index, Index) -> Value,
     ) -> Operand {
-        let (graph, fusion, root, heavy) = (self.graph, self.fusion, self.root, self.heavy);
+        let (graph, fusion, roots, heavy) = (self.graph, self.fusion, self.roots, self.heavy);
         // Numbers known outside are visible inside; those first made inside are not visible after it.
         let numbers = self.numbers.clone();
         let mut bindings = std::mem::take(&mut self.bindings);
@@ -212,7 +213,7 @@ impl Gen<'_> {
                 params: params_in,
                 numbers,
                 memo,
-                root,
+                roots,
                 heavy,
             };
             let v = f(&mut g, outer, k);
@@ -239,6 +240,21 @@ impl Gen<'_> {
             Dtype::Bf16 => Traced::convert::<Bf16, f32>(Traced::convert::<f32, Bf16>(v)),
             Dtype::U8 => Traced::convert::<u8, i32>(Traced::convert::<i32, u8>(v)),
             _ => v,
+        }
+    }
+
+    /// A skeleton's result, rounded as [`Gen::narrowed`] does unless its store will do it.
+    pub fn narrowed_result(&mut self, id: Id, v: Value) -> Value {
+        if self.roots == [id] { v } else { self.narrowed(self.graph.dtype(id), v) }
+    }
+    /// Writes every root at `p`, coordinates of a `shape` with the roots' elements, to place `to`.
+    pub fn store_roots(&mut self, shape: &[usize], p: &Point, to: Index) {
+        let contiguous = p.column.is_some_and(|c| c + 1 == shape.len())
+            && (shape.len() == 1 || shape.last().is_some_and(|n| n.is_multiple_of(4)));
+        for &root in self.roots {
+            let v = self.eval(root, &[Movement::Reshape(shape.to_vec())], p);
+            let buffer = self.buffer(Buf::Value(root), self.graph.dtype(root), Access::Write);
+            self.r.store(buffer, to, p.mask, v, contiguous);
         }
     }
 
@@ -277,7 +293,7 @@ impl Gen<'_> {
     fn compute(&mut self, id: Id, chain: &[Movement], p: &Point) -> Value {
         let value = &self.graph.values[id];
         let dtype = value.ty.dtype;
-        if matches!(value.def, Def::Input(_)) || self.fusion.materialised[id] && id != self.root {
+        if matches!(value.def, Def::Input(_)) || self.fusion.materialised[id] && !self.roots.contains(&id) {
             return self.load(id, chain, p);
         }
         match &value.def {
@@ -287,8 +303,10 @@ impl Gen<'_> {
                 self.filled(&view, p, dtype, v)
             }
             Def::Move { src, how } => {
-                let mut whole = vec![how.clone()];
-                whole.extend_from_slice(chain);
+                let mut whole = chain.to_vec();
+                if !matches!((how, chain.first()), (Movement::Reshape(_), Some(Movement::Reshape(_)))) {
+                    whole.insert(0, how.clone());
+                }
                 self.eval(*src, &whole, p)
             }
             Def::Map { body, args } => {
@@ -298,7 +316,8 @@ impl Gen<'_> {
                 let view = self.view(id, chain);
                 let index = if body.uses_index() { self.locate(&view, p).0 } else { Index::lit(0) };
                 let mut v = body.record(self.r, &args, index);
-                if id != self.root {
+                // A lone root is rounded by its store.
+                if self.roots != [id] {
                     v = self.narrowed(dtype, v);
                 }
                 self.filled(&view, p, dtype, v)

@@ -33,7 +33,7 @@ enum From {
 
 /// What all passes share.
 struct Job {
-    root: Id,
+    roots: Vec<Id>,
     heavy: Id,
     combine: Combine,
     /// Kept elements.
@@ -43,8 +43,8 @@ struct Job {
     lane: Dtype,
 }
 
-/// Kernels that compute reduction `heavy`, with `root` (itself, or a map) as epilogue.
-pub fn reduce(out: &mut Output<'_>, root: Id, heavy: Id) -> Result<(), RecordError> {
+/// Kernels that compute reduction `heavy`, with `roots` (itself, or maps) as epilogue.
+pub fn reduce(out: &mut Output<'_>, roots: &[Id], heavy: Id) -> Result<(), RecordError> {
     let Def::Reduce { combine, axes, src } = out.graph.values[heavy].def.clone() else { return Ok(()) };
     let shape = out.graph.shape(src).to_vec();
     let kept_axes: Vec<usize> = (0..shape.len()).filter(|a| !axes.contains(a)).collect();
@@ -63,7 +63,7 @@ pub fn reduce(out: &mut Output<'_>, root: Id, heavy: Id) -> Result<(), RecordErr
         Dtype::Bool => Dtype::I32,
         other => other,
     };
-    let job = Job { root, heavy, combine, kept, outer, lane };
+    let job = Job { roots: roots.to_vec(), heavy, combine, kept, outer, lane };
     let mut from = From::Operand { src, chain };
     loop {
         let (values, places) = (Buf::Scratch(out.scratch.len()), Buf::Scratch(out.scratch.len() + 1));
@@ -101,7 +101,7 @@ fn pass(
     let blocks = extent.div_ceil(length);
     let groups = job.kept.div_ceil(group);
     let kind = if job.outer { "reduce_outer" } else { "reduce_inner" };
-    out.kernel(job.root, kind, (groups * blocks) as u64, |g| {
+    out.kernel(&job.roots, kind, (groups * blocks) as u64, |g| {
         let pid = g.r.program_id();
         let (mut which, mut block) = (pid, None);
         if blocks > 1 {
@@ -207,33 +207,8 @@ fn finish(g: &mut Gen<'_>, job: &Job, o: Index, mask: Option<Mask>, result: &[Va
         }
         (None, _) => result[0],
     };
-    epilogue(g, job.root, job.heavy, v, &[job.kept], &[o], mask, job.outer.then_some(0), o);
-}
-
-/// Stores `root`, given lanes `v` of `heavy` at `coords` of a shape `shape` with the same elements.
-#[allow(clippy::too_many_arguments)] // the one place where skeletons meet epilogues
-pub(super) fn epilogue(
-    g: &mut Gen<'_>,
-    root: Id,
-    heavy: Id,
-    v: Value,
-    shape: &[usize],
-    coords: &[Index],
-    mask: Option<Mask>,
-    column: Option<usize>,
-    to: Index,
-) {
-    let dtype = g.graph.dtype(root);
-    let v = if root == heavy {
-        v
-    } else {
-        let rounded = g.narrowed(g.graph.dtype(heavy), v);
-        g.heavy = Some((heavy, rounded));
-        let p = Point { coords: coords.to_vec(), mask, column };
-        g.eval(root, &[Movement::Reshape(shape.to_vec())], &p)
-    };
-    let contiguous = column.is_some_and(|c| c + 1 == shape.len())
-        && (shape.len() == 1 || shape.last().is_some_and(|n| n.is_multiple_of(4)));
-    let buffer = g.buffer(Buf::Value(root), dtype, Access::Write);
-    g.r.store(buffer, to, mask, v, contiguous);
+    let v = g.narrowed_result(job.heavy, v);
+    g.heavy = Some((job.heavy, v));
+    let p = Point { coords: vec![o], mask, column: job.outer.then_some(0) };
+    g.store_roots(&[job.kept], &p, o);
 }

@@ -4,32 +4,44 @@
 //! Rules, each listed where it is applied: outputs are materialised; movements are read through; an elementwise value
 //! with one kernel using it is computed there; one with several is materialised once; operands of products and of
 //! gathers, and values about to be repeated by an expansion, are materialised; a reduction or product whose only
-//! user is one elementwise kernel of the same element count carries that kernel as its epilogue.
+//! user is one elementwise kernel of the same element count carries that kernel as its epilogue; a kernel and an
+//! elementwise kernel that reads its result lane for lane become one that stores both.
 
 use super::graph::{Def, Graph, Id};
 use crate::op::Movement;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What was decided, per value.
 #[derive(Clone, Debug)]
 pub struct Fusion {
     /// The value gets memory, and a kernel of its own ([`Fusion::heavy`] may sit inside).
     pub materialised: Vec<bool>,
-    /// For a materialised map: the reduction or product whose epilogue it is.
-    pub heavy: Vec<Option<Id>>,
+    /// The kernels, in an order in which they can run.
+    pub kernels: Vec<Group>,
     /// The value is computed or read by some kernel.
     pub live: Vec<bool>,
     /// One line per decision, for people.
     pub log: Vec<String>,
 }
 
+/// What one kernel computes.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Values it writes, operands first; all of one element count.
+    pub stores: Vec<Id>,
+    /// The reduction or product that it is built around; among `stores` or computed on the way to them.
+    pub heavy: Option<Id>,
+}
+
 /// More values than this are not computed inside one kernel.
 const MOST_INLINE: usize = 48;
+/// Results that one kernel may write.
+const MOST_STORES: usize = 6;
 
 /// Decides. With `fuse` off every value but constants is materialised.
 pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
     let n = graph.values.len();
-    let mut f =
-        Fusion { materialised: vec![false; n], heavy: vec![None; n], live: vec![false; n], log: vec![] };
+    let mut f = Fusion { materialised: vec![false; n], kernels: vec![], live: vec![false; n], log: vec![] };
     let mut users: Vec<Vec<Id>> = vec![vec![]; n];
     for id in 0..n {
         for a in graph.values[id].operands() {
@@ -40,6 +52,7 @@ pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
     }
     let mut output = vec![false; n];
     graph.outputs.iter().for_each(|&o| output[o] = true);
+    let mut epilogue_of: Vec<Option<Id>> = vec![None; n];
     // The kernels a value is computed in.
     let mut kernels: Vec<Vec<Id>> = vec![vec![]; n];
     // The materialised map reached from here through elementwise values and reshapes alone.
@@ -89,8 +102,8 @@ pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
                 }
             }
             Def::Reduce { .. } | Def::Contract { .. } => match reached {
-                Some(r) if owners == [r] && f.heavy[r].is_none() && graph.ty(r).len() == v.ty.len() => {
-                    f.heavy[r] = Some(id);
+                Some(r) if owners == [r] && epilogue_of[r].is_none() && graph.ty(r).len() == v.ty.len() => {
+                    epilogue_of[r] = Some(id);
                     absorbed = Some(r);
                     f.log.push(format!("%{id} {} {}: carries %{r} as its epilogue", v.name, v.ty));
                 }
@@ -126,7 +139,128 @@ pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
         }
     }
     f.log.reverse();
+    group(graph, fuse, &epilogue_of, &mut f);
     f
+}
+
+/// What a group reads: values of others, and whether each is read only at the lane it is used for.
+fn reads(graph: &Graph, f: &Fusion, group: &Group) -> BTreeMap<Id, bool> {
+    let mut found = BTreeMap::new();
+    let mut seen: HashSet<(Id, bool)> = HashSet::new();
+    let mut stack: Vec<(Id, bool)> = group.stores.iter().map(|&s| (s, true)).collect();
+    while let Some((id, straight)) = stack.pop() {
+        if !seen.insert((id, straight)) {
+            continue;
+        }
+        if f.materialised[id] && !group.stores.contains(&id) {
+            let entry = found.entry(id).or_insert(true);
+            *entry &= straight;
+            continue;
+        }
+        let v = &graph.values[id];
+        let same = straight
+            && match &v.def {
+                Def::Map { .. } => true,
+                Def::Move { how, .. } => matches!(how, Movement::Reshape(_)),
+                _ => false,
+            };
+        stack.extend(v.operands().into_iter().map(|a| (a, same)));
+    }
+    found
+}
+
+/// Makes groups of the materialised values, merges them where that is allowed, and puts them in order.
+fn group(graph: &Graph, fuse: bool, epilogue_of: &[Option<Id>], f: &mut Fusion) {
+    let ids: Vec<Id> = (0..graph.values.len()).filter(|&id| f.materialised[id]).collect();
+    let mut groups: Vec<Option<Group>> = vec![];
+    let mut home: HashMap<Id, usize> = HashMap::new();
+    for &id in &ids {
+        let itself = matches!(graph.values[id].def, Def::Reduce { .. } | Def::Contract { .. }).then_some(id);
+        home.insert(id, groups.len());
+        groups.push(Some(Group { stores: vec![id], heavy: epilogue_of[id].or(itself) }));
+    }
+    let mut inputs: Vec<BTreeMap<Id, bool>> = groups.iter().flatten().map(|g| reads(graph, f, g)).collect();
+    for &r in ids.iter().filter(|&&r| fuse && matches!(graph.values[r].def, Def::Map { .. })) {
+        let straight: Vec<Id> = inputs[home[&r]].iter().filter(|e| *e.1).map(|e| *e.0).collect();
+        for p in straight.into_iter().rev() {
+            let (from, to) = (home[&p], home[&r]);
+            let (Some(a), Some(b)) = (&groups[from], &groups[to]) else { continue };
+            let fits = from != to
+                && !matches!(graph.values[p].def, Def::Move { .. } | Def::Fill(_))
+                && graph.ty(p).len() == graph.ty(r).len()
+                && !graph.ty(r).is_empty()
+                && a.stores.len() + b.stores.len() <= MOST_STORES
+                && (a.heavy.is_none() || b.heavy.is_none())
+                && a.stores.iter().all(|s| inputs[to].get(s) != Some(&false))
+                && !detour(&groups, &inputs, &home, from, to);
+            if !fits {
+                continue;
+            }
+            let mut stores = [a.stores.clone(), b.stores.clone()].concat();
+            stores.sort_unstable();
+            f.log.push(format!(
+                "%{p} {}: its kernel also computes %{r} {}",
+                graph.values[p].name, graph.values[r].name
+            ));
+            let merged = Group { heavy: a.heavy.or(b.heavy), stores };
+            merged.stores.iter().for_each(|&s| {
+                home.insert(s, to);
+            });
+            inputs[to] = reads(graph, f, &merged);
+            inputs[from].clear();
+            groups[from] = None;
+            groups[to] = Some(merged);
+        }
+    }
+    // In order: a group is ready when the groups it reads have run; the one with the lowest values goes first.
+    let needs =
+        |g: usize| inputs[g].keys().filter_map(|id| home.get(id)).copied().collect::<BTreeSet<usize>>();
+    let mut waiting: BTreeMap<usize, BTreeSet<usize>> =
+        (0..groups.len()).filter(|&g| groups[g].is_some()).map(|g| (g, needs(g))).collect();
+    let mut ready: BTreeSet<(Id, usize)> = BTreeSet::new();
+    let first =
+        |groups: &[Option<Group>], g: usize| groups[g].as_ref().map_or(0, |g| g.stores[g.stores.len() - 1]);
+    let mut users: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (&g, needs) in &waiting {
+        needs.iter().for_each(|&n| users.entry(n).or_default().push(g));
+        if needs.is_empty() {
+            ready.insert((first(&groups, g), g));
+        }
+    }
+    while let Some((_, g)) = ready.pop_first() {
+        waiting.remove(&g);
+        for &u in users.get(&g).map(Vec::as_slice).unwrap_or_default() {
+            if let Some(needs) = waiting.get_mut(&u) {
+                needs.remove(&g);
+                if needs.is_empty() {
+                    ready.insert((first(&groups, u), u));
+                }
+            }
+        }
+        f.kernels.extend(groups[g].clone());
+    }
+}
+
+/// Whether `to` also depends on `from` through a third group, so that they cannot be one.
+fn detour(
+    groups: &[Option<Group>],
+    inputs: &[BTreeMap<Id, bool>],
+    home: &HashMap<Id, usize>,
+    from: usize,
+    to: usize,
+) -> bool {
+    let mut seen = HashSet::new();
+    let mut stack: Vec<usize> =
+        inputs[to].keys().filter_map(|id| home.get(id)).copied().filter(|&g| g != from).collect();
+    while let Some(g) = stack.pop() {
+        if g == from {
+            return true;
+        }
+        if groups[g].is_some() && seen.insert(g) {
+            stack.extend(inputs[g].keys().filter_map(|id| home.get(id)).copied());
+        }
+    }
+    false
 }
 
 fn force(graph: &Graph, forced: &mut [Option<&'static str>], mut id: Id, why: &'static str) {

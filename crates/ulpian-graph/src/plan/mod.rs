@@ -12,8 +12,9 @@ use crate::host::HostTensor;
 use crate::node::Node;
 use crate::op::TensorType;
 use crate::program::{GraphError, Options};
-use graph::{Def, Graph, Source};
-use std::collections::{BTreeMap, HashMap};
+use fuse::{Fusion, Group};
+use graph::{Def, Graph, Id, Source};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use ulpian_kernel::device::Prepared;
 use ulpian_num::Dtype;
@@ -74,21 +75,22 @@ pub fn plan(outputs: &[Node], given: &HashMap<u64, usize>, options: &Options) ->
         scratch: vec![],
         reports: vec![],
     };
-    for (id, v) in graph.values.iter().enumerate().filter(|&(id, _)| fusion.live[id]) {
-        if let Def::Gather { axis, data, index } = v.def {
-            let (extent, count) = (graph.shape(data)[axis], graph.ty(index).len());
-            if extent == 0 && count > 0 {
-                return Err(GraphError::IndexOutOfRange { op: v.name, index: 0, extent });
+    let mut checked = HashSet::new();
+    for group in &fusion.kernels {
+        for id in gathers(&graph, &fusion, group) {
+            let Def::Gather { axis, data, index } = graph.values[id].def else { continue };
+            let extent = graph.shape(data)[axis];
+            if extent == 0 && !graph.ty(index).is_empty() {
+                return Err(GraphError::IndexOutOfRange { op: graph.values[id].name, index: 0, extent });
             }
-            map::check_index(&mut out, id)?;
+            if checked.insert((index, extent)) {
+                map::check_index(&mut out, id)?;
+            }
         }
-        if fusion.materialised[id] {
-            let heavy = fusion.heavy[id].unwrap_or(id);
-            match graph.values[heavy].def {
-                Def::Reduce { .. } => reduce(&mut out, id, heavy)?,
-                Def::Contract { .. } => contract(&mut out, id, heavy)?,
-                _ => map::map(&mut out, id)?,
-            }
+        match group.heavy.map(|h| (h, &graph.values[h].def)) {
+            Some((h, Def::Reduce { .. })) => reduce(&mut out, &group.stores, h)?,
+            Some((h, _)) => contract(&mut out, &group.stores, h)?,
+            None => map::map(&mut out, &group.stores)?,
         }
     }
     let mut dtypes: BTreeMap<Dtype, &'static str> = BTreeMap::new();
@@ -105,6 +107,22 @@ pub fn plan(outputs: &[Node], given: &HashMap<u64, usize>, options: &Options) ->
     plan.types = outputs.iter().map(|n| n.ty().clone()).collect();
     plan.log = fusion.log.clone();
     Ok(plan)
+}
+
+/// The gathers computed by a kernel.
+fn gathers(graph: &Graph, fusion: &Fusion, group: &Group) -> Vec<Id> {
+    let (mut found, mut seen) = (vec![], HashSet::new());
+    let mut stack = group.stores.clone();
+    while let Some(id) = stack.pop() {
+        if !seen.insert(id) || fusion.materialised[id] && !group.stores.contains(&id) {
+            continue;
+        }
+        if let Def::Gather { .. } = graph.values[id].def {
+            found.push(id);
+        }
+        stack.extend(graph.values[id].operands());
+    }
+    found
 }
 
 /// Storage needed for a buffer, in whole 16-byte units and never none.
