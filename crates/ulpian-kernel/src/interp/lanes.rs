@@ -1,0 +1,374 @@
+//! The lane loops: one elementwise instruction over one run of lanes, compiled for each instruction set.
+//!
+//! The arithmetic itself is [`Native`]'s; only the loops are here. Pointers come from the executor, which has
+//! checked every extent.
+
+use super::isa::per_isa;
+use ulpian_num::native::Native;
+use ulpian_num::real::{Binary, Compare, Func, Real, Unary};
+use ulpian_num::{Bf16, Dtype, F16};
+
+/// One run of `n` lanes. Bit i of `splat` says that operand i is one lane, used for all.
+///
+/// Invariant for every function here: `dst` is valid for `n` lanes of the result's type and overlaps no operand;
+/// operands are valid for `n` lanes (1 if splat); all are aligned to their lane; bool lanes hold 0 or 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub dst: *mut u8,
+    pub a: *const u8,
+    pub b: *const u8,
+    pub c: *const u8,
+    pub n: usize,
+    pub splat: u8,
+}
+
+/// Runs `$e` with `$T` bound to the type of lanes of dtype `$d`.
+macro_rules! by_dtype {
+    ($d:expr, $T:ident => $e:expr) => {
+        match $d {
+            Dtype::Bool => {
+                type $T = bool;
+                $e
+            }
+            Dtype::U8 => {
+                type $T = u8;
+                $e
+            }
+            Dtype::U32 => {
+                type $T = u32;
+                $e
+            }
+            Dtype::I32 => {
+                type $T = i32;
+                $e
+            }
+            Dtype::I64 => {
+                type $T = i64;
+                $e
+            }
+            Dtype::F16 => {
+                type $T = F16;
+                $e
+            }
+            Dtype::Bf16 => {
+                type $T = Bf16;
+                $e
+            }
+            Dtype::F32 => {
+                type $T = f32;
+                $e
+            }
+            Dtype::F64 => {
+                type $T = f64;
+                $e
+            }
+        }
+    };
+}
+pub(crate) use by_dtype;
+
+/// # Safety
+/// [`Run`]'s invariant, with lanes `A` and `D`.
+#[inline(always)]
+unsafe fn map1<A: Copy, D>(x: Run, f: impl Fn(A) -> D) {
+    // SAFETY: the invariant.
+    unsafe {
+        let d = x.dst.cast::<D>();
+        let a = x.a.cast::<A>();
+        if x.splat & 1 == 0 {
+            for i in 0..x.n {
+                d.add(i).write(f(a.add(i).read()));
+            }
+        } else if x.n > 0 {
+            let v = a.read();
+            for i in 0..x.n {
+                d.add(i).write(f(v));
+            }
+        }
+    }
+}
+
+/// # Safety
+/// [`Run`]'s invariant, with lanes `A`, `B` and `D`.
+#[inline(always)]
+unsafe fn map2<A: Copy, B: Copy, D>(x: Run, f: impl Fn(A, B) -> D) {
+    // SAFETY: the invariant.
+    unsafe {
+        let d = x.dst.cast::<D>();
+        let (a, b) = (x.a.cast::<A>(), x.b.cast::<B>());
+        match x.splat & 3 {
+            0 => {
+                for i in 0..x.n {
+                    d.add(i).write(f(a.add(i).read(), b.add(i).read()));
+                }
+            }
+            2 => {
+                let v = b.read();
+                for i in 0..x.n {
+                    d.add(i).write(f(a.add(i).read(), v));
+                }
+            }
+            1 => {
+                let v = a.read();
+                for i in 0..x.n {
+                    d.add(i).write(f(v, b.add(i).read()));
+                }
+            }
+            _ => {
+                let (v, w) = (a.read(), b.read());
+                for i in 0..x.n {
+                    d.add(i).write(f(v, w));
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// [`Run`]'s invariant, with lanes `A`, `B`, `C` and `D`.
+#[inline(always)]
+unsafe fn map3<A: Copy, B: Copy, C: Copy, D>(x: Run, f: impl Fn(A, B, C) -> D) {
+    // SAFETY: the invariant. The common patterns get a vector loop, the others a step of 0 per splat operand.
+    unsafe {
+        let d = x.dst.cast::<D>();
+        let (a, b, c) = (x.a.cast::<A>(), x.b.cast::<B>(), x.c.cast::<C>());
+        match x.splat & 7 {
+            0 => {
+                for i in 0..x.n {
+                    d.add(i).write(f(a.add(i).read(), b.add(i).read(), c.add(i).read()));
+                }
+            }
+            1 => {
+                let v = a.read();
+                for i in 0..x.n {
+                    d.add(i).write(f(v, b.add(i).read(), c.add(i).read()));
+                }
+            }
+            4 => {
+                let v = c.read();
+                for i in 0..x.n {
+                    d.add(i).write(f(a.add(i).read(), b.add(i).read(), v));
+                }
+            }
+            2 => {
+                let v = b.read();
+                for i in 0..x.n {
+                    d.add(i).write(f(a.add(i).read(), v, c.add(i).read()));
+                }
+            }
+            6 => {
+                let (v, w) = (b.read(), c.read());
+                for i in 0..x.n {
+                    d.add(i).write(f(a.add(i).read(), v, w));
+                }
+            }
+            s => {
+                let step = |bit: u8| usize::from(s & bit == 0);
+                let (sa, sb, sc) = (step(1), step(2), step(4));
+                for i in 0..x.n {
+                    d.add(i).write(f(a.add(i * sa).read(), b.add(i * sb).read(), c.add(i * sc).read()));
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn unary_f32_body<const FMA: bool, const KEEP: bool>(op: Unary, x: Run) {
+    // SAFETY: passed on.
+    unsafe {
+        match op {
+            Unary::Neg => map1(x, |a| Native::<FMA, KEEP>::unary::<f32>(Unary::Neg, a)),
+            Unary::Abs => map1(x, |a| Native::<FMA, KEEP>::unary::<f32>(Unary::Abs, a)),
+            Unary::Not => map1(x, |a| Native::<FMA, KEEP>::unary::<f32>(Unary::Not, a)),
+            Unary::Flush => map1(x, |a| Native::<FMA, KEEP>::unary::<f32>(Unary::Flush, a)),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn unary_other_body<const FMA: bool, const KEEP: bool>(dtype: Dtype, op: Unary, x: Run) {
+    macro_rules! go {
+        ($T:ty: $($o:ident)*) => {
+            match op {
+                // SAFETY: passed on.
+                $(Unary::$o => unsafe { map1(x, |a| Native::<FMA, false>::unary::<$T>(Unary::$o, a)) },)*
+                #[allow(unreachable_patterns)]
+                _ => {}
+            }
+        };
+    }
+    match dtype {
+        Dtype::Bool => go!(bool: Not),
+        Dtype::U32 => go!(u32: Neg Abs Not Flush),
+        Dtype::I32 => go!(i32: Neg Abs Not Flush),
+        Dtype::I64 => go!(i64: Neg Abs Not Flush),
+        Dtype::F64 => go!(f64: Neg Abs Flush),
+        _ => {}
+    }
+}
+
+#[inline(always)]
+unsafe fn binary_f32_body<const FMA: bool, const KEEP: bool>(op: Binary, x: Run) {
+    macro_rules! go {
+        ($($o:ident)*) => {
+            match op {
+                // SAFETY: passed on.
+                $(Binary::$o => unsafe { map2(x, |a, b| Native::<FMA, KEEP>::binary::<f32>(Binary::$o, a, b)) },)*
+                _ => {}
+            }
+        };
+    }
+    go!(Add Sub Mul RawAdd RawSub RawMul)
+}
+
+#[inline(always)]
+unsafe fn binary_other_body<const FMA: bool, const KEEP: bool>(dtype: Dtype, op: Binary, x: Run) {
+    macro_rules! go {
+        ($T:ty: $($o:ident)*) => {
+            match op {
+                // SAFETY: passed on.
+                $(Binary::$o => unsafe { map2(x, |a, b| Native::<FMA, false>::binary::<$T>(Binary::$o, a, b)) },)*
+                _ => {}
+            }
+        };
+    }
+    match dtype {
+        Dtype::Bool => go!(bool: And Or Xor),
+        Dtype::U32 => go!(u32: Add Sub Mul And Or Xor Shl Shr MulHi Div Rem Min Max),
+        Dtype::I32 => go!(i32: Add Sub Mul And Or Xor Shl Shr Min Max),
+        Dtype::I64 => go!(i64: Add Sub Mul And Or Xor Shl Shr Min Max),
+        Dtype::F64 => go!(f64: Add Sub Mul RawAdd RawSub RawMul),
+        _ => {}
+    }
+}
+
+#[inline(always)]
+unsafe fn fma_body<const FMA: bool, const KEEP: bool>(dtype: Dtype, raw: bool, x: Run) {
+    // SAFETY: passed on.
+    unsafe {
+        match (dtype, raw) {
+            (Dtype::F32, false) => map3(x, |a, b, c| Native::<FMA, KEEP>::fma::<f32>(false, a, b, c)),
+            (Dtype::F32, true) => map3(x, |a, b, c| Native::<FMA, KEEP>::fma::<f32>(true, a, b, c)),
+            (_, _) => map3(x, |a, b, c| Native::<FMA, KEEP>::fma::<f64>(false, a, b, c)),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn compare_body<const FMA: bool, const KEEP: bool>(dtype: Dtype, op: Compare, x: Run) {
+    macro_rules! go {
+        ($T:ty: $($o:ident)*) => {
+            match op {
+                // SAFETY: passed on.
+                $(Compare::$o => unsafe { map2(x, |a, b| Native::<FMA, KEEP>::compare::<$T>(Compare::$o, a, b)) },)*
+                #[allow(unreachable_patterns)]
+                _ => {}
+            }
+        };
+    }
+    match dtype {
+        Dtype::Bool => go!(bool: Eq Ne Lt Le Gt Ge),
+        Dtype::U8 => go!(u8: Eq Ne),
+        Dtype::U32 => go!(u32: Eq Ne Lt Le Gt Ge),
+        Dtype::I32 => go!(i32: Eq Ne Lt Le Gt Ge),
+        Dtype::I64 => go!(i64: Eq Ne Lt Le Gt Ge),
+        Dtype::F32 => go!(f32: Eq Ne Lt Le Gt Ge),
+        Dtype::F64 => go!(f64: Eq Ne Lt Le Gt Ge),
+        // Storage bits are only ever told apart.
+        Dtype::F16 | Dtype::Bf16 => {
+            let want = op == Compare::Eq;
+            // SAFETY: passed on.
+            unsafe { map2(x, |a: u16, b: u16| (a == b) == want) }
+        }
+    }
+}
+
+/// A pure move, so only the width matters.
+#[inline(always)]
+unsafe fn select_body<const FMA: bool, const KEEP: bool>(size: usize, x: Run) {
+    // SAFETY: passed on.
+    unsafe {
+        match size {
+            1 => map3(x, |m: bool, a: u8, b: u8| if m { a } else { b }),
+            2 => map3(x, |m: bool, a: u16, b: u16| if m { a } else { b }),
+            4 => map3(x, |m: bool, a: u32, b: u32| if m { a } else { b }),
+            _ => map3(x, |m: bool, a: u64, b: u64| if m { a } else { b }),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn convert_body<const FMA: bool, const KEEP: bool>(from: Dtype, to: Dtype, x: Run) {
+    by_dtype!(from, A => by_dtype!(to, B => {
+        // SAFETY: passed on.
+        unsafe { map1(x, |a| Native::<FMA, KEEP>::convert::<A, B>(a)) }
+    }))
+}
+
+/// As a store narrows: like a conversion, but u8 takes the low bits.
+#[inline(always)]
+unsafe fn narrow_u8_body<const FMA: bool, const KEEP: bool>(x: Run) {
+    // SAFETY: passed on.
+    unsafe { map1(x, |a: i32| a as u8) }
+}
+
+#[inline(always)]
+unsafe fn call_f32_body<const FMA: bool, const KEEP: bool>(f: Func, x: Run) {
+    macro_rules! go {
+        ($($o:ident)*) => {
+            match f {
+                // SAFETY: passed on.
+                Func::Div => unsafe { map2(x, |a, b| Native::<FMA, KEEP>::call::<f32>(Func::Div, a, b)) },
+                $(Func::$o => unsafe { map1(x, |a| Native::<FMA, KEEP>::call::<f32>(Func::$o, a, a)) },)*
+                #[allow(unreachable_patterns)]
+                _ => unsafe { map2(x, |a, b| Native::<FMA, KEEP>::call::<f32>(f, a, b)) },
+            }
+        };
+    }
+    go!(Sqrt Exp Expm1 Log Log1p Tanh Sigmoid SinPi CosPi)
+}
+
+#[inline(always)]
+unsafe fn call_f64_body<const FMA: bool, const KEEP: bool>(f: Func, x: Run) {
+    macro_rules! go {
+        ($($o:ident)*) => {
+            match f {
+                // SAFETY: passed on.
+                Func::Div => unsafe { map2(x, |a, b| Native::<FMA, false>::call::<f64>(Func::Div, a, b)) },
+                $(Func::$o => unsafe { map1(x, |a| Native::<FMA, false>::call::<f64>(Func::$o, a, a)) },)*
+                #[allow(unreachable_patterns)]
+                _ => unsafe { map2(x, |a, b| Native::<FMA, false>::call::<f64>(f, a, b)) },
+            }
+        };
+    }
+    go!(Sqrt Exp Expm1 Log Log1p Tanh Sigmoid SinPi CosPi)
+}
+
+per_isa!(unary_f32 = unary_f32_body(op: Unary, x: Run));
+per_isa!(unary_other = unary_other_body(dtype: Dtype, op: Unary, x: Run));
+per_isa!(binary_f32 = binary_f32_body(op: Binary, x: Run));
+per_isa!(binary_other = binary_other_body(dtype: Dtype, op: Binary, x: Run));
+per_isa!(fma = fma_body(dtype: Dtype, raw: bool, x: Run));
+per_isa!(compare = compare_body(dtype: Dtype, op: Compare, x: Run));
+per_isa!(select = select_body(size: usize, x: Run));
+per_isa!(convert = convert_body(from: Dtype, to: Dtype, x: Run));
+per_isa!(narrow_u8 = narrow_u8_body(x: Run));
+per_isa!(call_f32 = call_f32_body(f: Func, x: Run));
+per_isa!(call_f64 = call_f64_body(f: Func, x: Run));
+
+/// Fills `n` lanes of `size` bytes with the low bits of `bits`.
+///
+/// # Safety
+/// `dst` is valid and aligned for them.
+pub(crate) unsafe fn fill(dst: *mut u8, size: usize, n: usize, bits: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match size {
+            1 => std::slice::from_raw_parts_mut(dst, n).fill(bits as u8),
+            2 => std::slice::from_raw_parts_mut(dst.cast::<u16>(), n).fill(bits as u16),
+            4 => std::slice::from_raw_parts_mut(dst.cast::<u32>(), n).fill(bits as u32),
+            _ => std::slice::from_raw_parts_mut(dst.cast::<u64>(), n).fill(bits),
+        }
+    }
+}
