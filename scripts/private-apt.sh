@@ -31,7 +31,10 @@ private_apt() {
       main=$(first_mirror debian http://deb.debian.org/debian)
       # Bookworm's own Mesa (22.3) is too old; its backports have 25.
       { printf 'deb [signed-by=%s] %s %s main\n' "$keyring" "$main" "$codename"
-        printf 'deb [signed-by=%s] %s %s-updates main\n' "$keyring" "$main" "$codename"
+        # Releases that are not out yet have no number and no updates.
+        if (. /etc/os-release && [ -n "${VERSION_ID:-}" ]); then
+          printf 'deb [signed-by=%s] %s %s-updates main\n' "$keyring" "$main" "$codename"
+        fi
         if [ "$codename" = bookworm ]; then
           printf 'deb [signed-by=%s] %s bookworm-backports main\n' "$keyring" "$main"
         fi

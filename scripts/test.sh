@@ -11,7 +11,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 case ${1:-} in '' | --system) ;; *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;; esac
 
-[ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
+[ -f "${HOME:-}/.cargo/env" ] && . "$HOME/.cargo/env"
 for tool in cargo rustc; do
   command -v $tool >/dev/null || { echo "test.sh: no $tool: install Rust 1.95 or newer from https://rustup.rs" >&2; exit 1; }
 done

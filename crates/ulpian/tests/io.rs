@@ -170,7 +170,7 @@ fn a_full_disk_leaves_the_last_checkpoint_standing() {
     save(&path, &example()).unwrap();
     let status = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_full_disk_leaves_the_last_checkpoint_standing"])
-        .env("ULPIAN_FAULT", "disk:64")
+        .env("ULPIAN_FAULT", "disk:64,oom:9999999")
         .env("ULPIAN_TEST_SAVE_TO", &path)
         .status()
         .unwrap();

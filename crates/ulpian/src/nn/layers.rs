@@ -1,0 +1,122 @@
+//! The layers.
+
+use super::{Init, Module, dotted};
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// `x · weightᵀ + bias`; weight `[out, in]`, bias `[out]`. `torch.nn.Linear`.
+#[derive(Clone, Debug)]
+pub struct Linear {
+    pub weight: Tensor,
+    pub bias: Option<Tensor>,
+}
+
+impl Linear {
+    pub fn new(init: &mut Init, inputs: usize, outputs: usize) -> Result<Linear> {
+        let weight = init.kaiming(&[outputs, inputs], inputs)?;
+        Ok(Linear { weight, bias: Some(init.kaiming(&[outputs], inputs)?) })
+    }
+}
+
+impl Module for Linear {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let y = x.matmul(&self.weight.t()?)?;
+        match &self.bias {
+            Some(b) => y.add(b),
+            None => Ok(y),
+        }
+    }
+    fn visit(&self, prefix: &str, f: &mut dyn FnMut(String, &Tensor)) {
+        f(dotted(prefix, "weight"), &self.weight);
+        if let Some(b) = &self.bias {
+            f(dotted(prefix, "bias"), b);
+        }
+    }
+    fn visit_mut(&mut self, prefix: &str, f: &mut dyn FnMut(String, &mut Tensor)) {
+        f(dotted(prefix, "weight"), &mut self.weight);
+        if let Some(b) = &mut self.bias {
+            f(dotted(prefix, "bias"), b);
+        }
+    }
+}
+
+/// Two-dimensional convolution of `[batch, in, height, width]`; weight `[out, in, rows, columns]`, bias `[out]`.
+/// `torch.nn.Conv2d`.
+#[derive(Clone, Debug)]
+pub struct Conv2d {
+    pub weight: Tensor,
+    pub bias: Option<Tensor>,
+    pub stride: [usize; 2],
+    pub padding: [usize; 2],
+}
+
+impl Conv2d {
+    /// A square kernel of `size`, stride 1, zero-padded by `padding` on each side.
+    pub fn new(init: &mut Init, inputs: usize, outputs: usize, size: usize, padding: usize) -> Result<Conv2d> {
+        let fan_in = inputs * size * size;
+        let weight = init.kaiming(&[outputs, inputs, size, size], fan_in)?;
+        let bias = Some(init.kaiming(&[outputs], fan_in)?);
+        Ok(Conv2d { weight, bias, stride: [1, 1], padding: [padding; 2] })
+    }
+}
+
+impl Module for Conv2d {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let y = x.conv2d(&self.weight, self.stride, self.padding)?;
+        match &self.bias {
+            Some(b) => y.add(&b.reshape(&[b.numel(), 1, 1])?),
+            None => Ok(y),
+        }
+    }
+    fn visit(&self, prefix: &str, f: &mut dyn FnMut(String, &Tensor)) {
+        f(dotted(prefix, "weight"), &self.weight);
+        if let Some(b) = &self.bias {
+            f(dotted(prefix, "bias"), b);
+        }
+    }
+    fn visit_mut(&mut self, prefix: &str, f: &mut dyn FnMut(String, &mut Tensor)) {
+        f(dotted(prefix, "weight"), &mut self.weight);
+        if let Some(b) = &mut self.bias {
+            f(dotted(prefix, "bias"), b);
+        }
+    }
+}
+
+macro_rules! without_parameters {
+    () => {
+        fn visit(&self, _: &str, _: &mut dyn FnMut(String, &Tensor)) {}
+        fn visit_mut(&mut self, _: &str, _: &mut dyn FnMut(String, &mut Tensor)) {}
+    };
+}
+
+/// The greatest of each window; windows do not overlap. `torch.nn.MaxPool2d(size)`.
+#[derive(Clone, Copy, Debug)]
+pub struct MaxPool2d {
+    pub size: usize,
+}
+impl Module for MaxPool2d {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        x.max_pool2d([self.size; 2], [self.size; 2])
+    }
+    without_parameters!();
+}
+
+/// `max(x, 0)`. `torch.nn.ReLU`.
+#[derive(Clone, Copy, Debug)]
+pub struct Relu;
+impl Module for Relu {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        x.relu()
+    }
+    without_parameters!();
+}
+
+/// All axes but the first as one. `torch.nn.Flatten`.
+#[derive(Clone, Copy, Debug)]
+pub struct Flatten;
+impl Module for Flatten {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        x.flatten(1)
+    }
+    without_parameters!();
+}
