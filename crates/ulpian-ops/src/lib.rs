@@ -16,12 +16,15 @@ pub mod cast;
 pub mod cat;
 pub mod compare;
 pub mod contract;
+pub mod conv;
 pub mod create;
 pub mod detach;
 pub mod gather;
 pub mod loss;
 pub mod movement;
 pub mod pointwise;
+pub mod pool;
+pub mod random;
 pub mod reduce;
 pub mod sample;
 pub mod select;
@@ -33,6 +36,7 @@ pub use cast::cast;
 pub use cat::{cat, stack};
 pub use compare::{eq, ge, gt, le, logical_and, logical_not, logical_or, logical_xor, lt, ne};
 pub use contract::matmul;
+pub use conv::{Geometry, conv2d};
 pub use create::{full, iota, like, ones, positions, zeros};
 pub use detach::detach;
 pub use gather::{gather, index_add, index_select};
@@ -41,6 +45,8 @@ pub use movement::{
     broadcast_shapes, broadcast_to, expand, flip, narrow, pad, permute, reshape, slice, squeeze, transpose,
     unsqueeze, unwindow, window,
 };
+pub use pool::{Windows, avg_pool2d, max_pool2d};
+pub use random::{key, normal, uniform};
 pub use reduce::{amax, amin, argmax, argmin, mean, mean_kept, sum, sum_kept};
 pub use select::select;
 pub use softmax::{log_softmax, softmax};
@@ -104,6 +110,22 @@ pub fn catalogue() -> Vec<Arc<dyn Op>> {
         Arc::new(softmax::Softmax { axis: 0 }),
         Arc::new(softmax::LogSoftmax { axis: 0 }),
         Arc::new(loss::Nll),
+        Arc::new(conv::Conv2d { geometry: Geometry::default(), part: conv::Part::Forward }),
+        Arc::new(conv::Conv2d { geometry: Geometry::default(), part: conv::Part::InputGrad([1; 2]) }),
+        Arc::new(conv::Conv2d { geometry: Geometry::default(), part: conv::Part::WeightGrad([1; 2]) }),
+        Arc::new(pool::MaxPool2d { windows: Windows::tiles(1) }),
+        Arc::new(pool::AvgPool2d { windows: Windows::tiles(1) }),
+        Map::arc(random::Draw { distribution: random::Distribution::Uniform, dtype: Dtype::F32 }),
+        Arc::new(random::Random {
+            distribution: random::Distribution::Uniform,
+            dtype: Dtype::F32,
+            shape: vec![],
+        }),
+        Arc::new(random::Random {
+            distribution: random::Distribution::Normal,
+            dtype: Dtype::F32,
+            shape: vec![],
+        }),
         Arc::new(loss::CrossEntropy { reduction: Reduction::Mean }),
     ];
     let movements = [
