@@ -11,6 +11,7 @@ pub mod functions;
 pub mod native;
 pub mod philox;
 pub mod real;
+pub mod shadow;
 pub mod soft_fma;
 pub mod ulp;
 

@@ -119,3 +119,42 @@ pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_one_apart_and_zeros_are_one_place() {
+        for x in [1.0f32, f32::MIN_POSITIVE, 0.0, -1.5, f32::MAX, -f32::MIN_POSITIVE] {
+            assert_eq!(distance_f32(x, x.next_up()), Some(1));
+        }
+        assert_eq!(distance_f32(0.0, -0.0), Some(0));
+        assert_eq!(distance_f32(f32::from_bits(1), -f32::from_bits(1)), Some(2));
+        assert_eq!(distance_f64(1.0, 1f64.next_up()), Some(1));
+        assert_eq!(distance_f64(0.0, -0.0), Some(0));
+        assert_eq!(distance_f64(f64::NEG_INFINITY, f64::INFINITY), Some(0x7ff0_0000_0000_0000 * 2));
+    }
+
+    #[test]
+    fn nan_never_passes_against_a_number() {
+        assert_eq!(distance_f32(f32::NAN, 1.0), None);
+        assert_eq!(distance_f32(1.0, -f32::NAN), None);
+        assert_eq!(distance_f32(f32::NAN, -f32::NAN), Some(0));
+        assert_eq!(ulp_error(f32::NAN, 1.0), f64::INFINITY);
+        assert_eq!(ulp_error(1.0, f64::NAN), f64::INFINITY);
+        assert_eq!(ulp_error_f64(f64::NAN, 1.0, 0.0), f64::INFINITY);
+        assert_eq!(ulp_error_f64(f64::INFINITY, 1.0, 0.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn errors_are_in_units_of_the_truth() {
+        assert_eq!(ulp_error(1.0, 1.0 + f32::EPSILON as f64 / 2.0), 0.5);
+        assert_eq!(ulp_error(f32::from_bits(1), 0.0), 1.0);
+        assert_eq!(ulp_error(f32::INFINITY, f64::INFINITY), 0.0);
+        assert_eq!(ulp_error(f32::MAX, 1e300), 1.0);
+        assert_eq!(ulp_error(f32::INFINITY, 2f64.powi(127) * (2.0 - 2f64.powi(-23))), 1.0);
+        assert_eq!(ulp_error_f64(1.0, 1.0, f64::EPSILON / 4.0), 0.25);
+        assert_eq!(ulp_error_f64(f64::from_bits(3), f64::from_bits(1), 0.0), 2.0);
+    }
+}
