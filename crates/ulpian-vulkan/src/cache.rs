@@ -1,0 +1,119 @@
+//! Files that spare work: SPIR-V by kernel, the driver's pipeline cache, and self-test verdicts.
+//!
+//! Every file carries a checksum and its whole key; one that does not fit exactly counts as absent and is replaced.
+//! Writes go to a temporary name and are renamed, so a reader sees an old file or a new one. A cache that cannot be
+//! written is not an error: the next run works again for what it could not find.
+
+use sha2::{Digest, Sha256};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const MAGIC: &[u8; 8] = b"ULPIANC1";
+
+/// One device's folder of cache files; without a folder nothing is found and nothing kept.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cache {
+    folder: Option<PathBuf>,
+    /// Goes into every key: device, driver and version.
+    fingerprint: String,
+}
+
+impl Cache {
+    pub fn new(root: Option<PathBuf>, fingerprint: String) -> Cache {
+        let name = hex(&Sha256::digest(fingerprint.as_bytes())[..8]);
+        Cache { folder: root.map(|r| r.join("vulkan").join(name)), fingerprint }
+    }
+
+    fn file(&self, kind: &str, key: &[u8]) -> Option<(PathBuf, [u8; 32])> {
+        let mut h = Sha256::new();
+        h.update(self.fingerprint.as_bytes());
+        h.update([0]);
+        h.update(kind.as_bytes());
+        h.update([0]);
+        h.update(key);
+        let digest: [u8; 32] = h.finalize().into();
+        Some((self.folder.as_ref()?.join(format!("{kind}-{}.bin", hex(&digest[..16]))), digest))
+    }
+
+    /// What was kept under this key.
+    pub fn load(&self, kind: &str, key: &[u8]) -> Option<Vec<u8>> {
+        let (path, digest) = self.file(kind, key)?;
+        let bytes = std::fs::read(path).ok()?;
+        let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&digest)?;
+        let (sum, body) = rest.split_at_checked(32)?;
+        (sum == Sha256::digest(body).as_slice()).then(|| body.to_vec())
+    }
+
+    /// Keeps `body`, if it can.
+    pub fn store(&self, kind: &str, key: &[u8], body: &[u8]) {
+        static SERIAL: AtomicU64 = AtomicU64::new(0);
+        let Some((path, digest)) = self.file(kind, key) else { return };
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&digest);
+        bytes.extend_from_slice(&Sha256::digest(body));
+        bytes.extend_from_slice(body);
+        let temporary = path.with_extension(format!(
+            "tmp-{}-{}",
+            std::process::id(),
+            SERIAL.fetch_add(1, Ordering::Relaxed)
+        ));
+        let written = path
+            .parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .and_then(|()| std::fs::write(&temporary, &bytes))
+            .and_then(|()| std::fs::rename(&temporary, &path));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&temporary);
+        }
+    }
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut s, b| {
+        let _ = write!(s, "{b:02x}");
+        s
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let p = std::env::temp_dir().join(format!("ulpian-cache-test-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&p);
+        p
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_and_only_under_its_key() {
+        let root = folder("keys");
+        let c = Cache::new(Some(root.clone()), "a".into());
+        c.store("spv", b"key", b"body");
+        assert_eq!(c.load("spv", b"key").as_deref(), Some(&b"body"[..]));
+        assert_eq!(c.load("spv", b"other"), None);
+        assert_eq!(c.load("pipe", b"key"), None);
+        assert_eq!(Cache::new(Some(root.clone()), "b".into()).load("spv", b"key"), None);
+        let _ = std::fs::remove_dir_all(root);
+    }
+
+    #[test]
+    fn a_changed_or_cut_file_counts_as_absent() {
+        let root = folder("corrupt");
+        let c = Cache::new(Some(root.clone()), "a".into());
+        c.store("spv", b"key", b"some body");
+        let (path, _) = c.file("spv", b"key").unwrap();
+        let good = std::fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            std::fs::write(&path, &bad).unwrap();
+            assert_eq!(c.load("spv", b"key"), None, "byte {at}");
+            std::fs::write(&path, &good[..at]).unwrap();
+            assert_eq!(c.load("spv", b"key"), None, "cut at {at}");
+        }
+        let _ = std::fs::remove_dir_all(root);
+    }
+}

@@ -1,0 +1,249 @@
+//! The logical device: what every other room holds to reach the driver, and the one place where a driver's result
+//! becomes one of our errors. Memory, pipelines and submission are kept elsewhere.
+
+use crate::faults::Faults;
+use crate::instance::Instance;
+use crate::options::Options;
+use crate::physical::Physical;
+use ash::vk;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+use ulpian_kernel::device::DeviceError;
+
+pub(crate) struct Context {
+    pub raw: ash::Device,
+    pub queue: vk::Queue,
+    pub family: u32,
+    pub physical: Physical,
+    pub faults: Faults,
+    lost: OnceLock<String>,
+    /// Declared last: destroyed after the device.
+    _instance: Arc<Instance>,
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("device", &self.physical.summary).finish_non_exhaustive()
+    }
+}
+
+/// Mapped memory of a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mapped(NonNull<u8>);
+// SAFETY: it is an address of memory that stays mapped as long as its buffer lives; who may touch which bytes when is
+// decided under the locks of the rooms that hold it.
+unsafe impl Send for Mapped {}
+// SAFETY: as above; shared references only copy the address.
+unsafe impl Sync for Mapped {}
+
+/// A buffer with memory of its own. Not destroyed by `Drop`: its keeper knows when the GPU is done with it.
+#[derive(Debug)]
+pub(crate) struct RawBuffer {
+    pub buffer: vk::Buffer,
+    memory: vk::DeviceMemory,
+    pub bytes: u64,
+    pub address: u64,
+    pub mapped: Option<Mapped>,
+}
+
+impl RawBuffer {
+    /// Copies into mapped memory. False when the range does not fit or nothing is mapped.
+    pub fn write(&self, offset: u64, data: &[u8]) -> bool {
+        let Some(Mapped(base)) = self.mapped else { return false };
+        if offset.checked_add(data.len() as u64).is_none_or(|end| end > self.bytes) {
+            return false;
+        }
+        // SAFETY: the range was checked to lie inside the mapping; the caller's room gives these bytes to one writer
+        // at a time and not while the GPU uses them.
+        unsafe {
+            std::ptr::copy_nonoverlapping(data.as_ptr(), base.as_ptr().add(offset as usize), data.len())
+        };
+        true
+    }
+
+    /// Copies out of mapped memory; as [`RawBuffer::write`].
+    pub fn read(&self, offset: u64, out: &mut [u8]) -> bool {
+        let Some(Mapped(base)) = self.mapped else { return false };
+        if offset.checked_add(out.len() as u64).is_none_or(|end| end > self.bytes) {
+            return false;
+        }
+        // SAFETY: as in `write`.
+        unsafe {
+            std::ptr::copy_nonoverlapping(base.as_ptr().add(offset as usize), out.as_mut_ptr(), out.len())
+        };
+        true
+    }
+}
+
+/// Which memory a buffer wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// Tensors: device-local, mapped where host and device share memory.
+    Device,
+    /// Written by the host, copied from by the device.
+    Upload,
+    /// Written by the device, read by the host.
+    Readback,
+    /// Written by the host, read by shaders.
+    Arguments,
+}
+
+impl Context {
+    pub fn new(
+        instance: Arc<Instance>,
+        physical: Physical,
+        options: &Options,
+    ) -> Result<Arc<Context>, DeviceError> {
+        let (raw, queue, family) = physical.create(&instance)?;
+        let faults = Faults::new(options.faults.clone());
+        Ok(Arc::new(Context {
+            raw,
+            queue,
+            family,
+            physical,
+            faults,
+            lost: OnceLock::new(),
+            _instance: instance,
+        }))
+    }
+
+    pub fn id(&self) -> String {
+        self.physical.summary.id.clone()
+    }
+
+    /// Fails once the device was lost.
+    pub fn alive(&self) -> Result<(), DeviceError> {
+        match self.lost.get() {
+            Some(detail) => Err(DeviceError::Lost { device: self.id(), detail: detail.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.lost.get().is_some()
+    }
+
+    /// Notes the loss; every later call fails with the same text.
+    pub fn lose(&self, detail: &str) -> DeviceError {
+        let detail = self.lost.get_or_init(|| detail.to_string()).clone();
+        DeviceError::Lost { device: self.id(), detail }
+    }
+
+    /// Our error for the driver's result of `what`.
+    pub fn error(&self, what: &str, result: vk::Result) -> DeviceError {
+        match result {
+            vk::Result::ERROR_DEVICE_LOST => self.lose(&format!("the driver said so at: {what}")),
+            vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY => {
+                DeviceError::Driver {
+                    device: self.id(),
+                    detail: format!("{what}: the driver is out of memory; free tensors"),
+                }
+            }
+            r => DeviceError::Driver { device: self.id(), detail: format!("{what}: {r}") },
+        }
+    }
+
+    /// A buffer of `bytes` with its own memory, addressable by shaders.
+    pub fn create_buffer(&self, bytes: u64, home: Home) -> Result<RawBuffer, vk::Result> {
+        let mut usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+        let addressed = matches!(home, Home::Device | Home::Arguments);
+        if addressed {
+            usage |= vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+        }
+        let info =
+            vk::BufferCreateInfo::default().size(bytes).usage(usage).sharing_mode(vk::SharingMode::EXCLUSIVE);
+        // SAFETY: a valid description; the buffer is destroyed below or by `destroy_buffer`.
+        let buffer = unsafe { self.raw.create_buffer(&info, None)? };
+        self.back(buffer, bytes, home, addressed).inspect_err(|_| {
+            // SAFETY: just made, bound to nothing that is in use.
+            unsafe { self.raw.destroy_buffer(buffer, None) };
+        })
+    }
+
+    fn back(
+        &self,
+        buffer: vk::Buffer,
+        bytes: u64,
+        home: Home,
+        addressed: bool,
+    ) -> Result<RawBuffer, vk::Result> {
+        use vk::MemoryPropertyFlags as M;
+        // SAFETY: a plain query of a live buffer.
+        let needs = unsafe { self.raw.get_buffer_memory_requirements(buffer) };
+        let host = M::HOST_VISIBLE | M::HOST_COHERENT;
+        let wishes: &[M] = match home {
+            Home::Device if self.physical.unified => &[M::DEVICE_LOCAL | host | M::HOST_CACHED],
+            Home::Device => &[M::DEVICE_LOCAL, M::empty()],
+            Home::Upload => &[host],
+            Home::Readback => &[host | M::HOST_CACHED, host],
+            Home::Arguments => &[host | M::DEVICE_LOCAL, host],
+        };
+        let kind = self
+            .physical
+            .memory_type(needs.memory_type_bits, wishes)
+            .ok_or(vk::Result::ERROR_FEATURE_NOT_PRESENT)?;
+        let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+        let mut dedicated = vk::MemoryDedicatedAllocateInfo::default().buffer(buffer);
+        let mut info = vk::MemoryAllocateInfo::default()
+            .allocation_size(needs.size)
+            .memory_type_index(kind)
+            .push_next(&mut dedicated);
+        if addressed {
+            info = info.push_next(&mut flags);
+        }
+        // SAFETY: size and type come from the buffer's requirements.
+        let memory = unsafe { self.raw.allocate_memory(&info, None)? };
+        let finish = || -> Result<RawBuffer, vk::Result> {
+            // SAFETY: fresh memory of the buffer's own size and type, bound once.
+            unsafe { self.raw.bind_buffer_memory(buffer, memory, 0)? };
+            let visible = self.physical.memory.memory_types[kind as usize].property_flags.contains(host);
+            let wants = home != Home::Device || self.physical.unified;
+            let mapped = if visible && wants {
+                // SAFETY: host-visible memory, mapped once and whole; freeing it unmaps.
+                let p =
+                    unsafe { self.raw.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty())? };
+                Some(Mapped(NonNull::new(p.cast::<u8>()).ok_or(vk::Result::ERROR_MEMORY_MAP_FAILED)?))
+            } else {
+                None
+            };
+            let address = if addressed {
+                // SAFETY: the buffer was made with SHADER_DEVICE_ADDRESS and is bound.
+                unsafe {
+                    self.raw.get_buffer_device_address(&vk::BufferDeviceAddressInfo::default().buffer(buffer))
+                }
+            } else {
+                0
+            };
+            Ok(RawBuffer { buffer, memory, bytes, address, mapped })
+        };
+        finish().inspect_err(|_| {
+            // SAFETY: nothing uses it yet.
+            unsafe { self.raw.free_memory(memory, None) };
+        })
+    }
+
+    /// Destroys a buffer that the GPU is done with.
+    pub fn destroy_buffer(&self, b: RawBuffer) {
+        // SAFETY: the caller vouches that no queued work uses it; taking it by value ends all other uses.
+        unsafe {
+            self.raw.destroy_buffer(b.buffer, None);
+            self.raw.free_memory(b.memory, None);
+        }
+    }
+
+    /// Waits for the device to be idle; a lost one counts as idle.
+    pub fn wait_idle(&self) {
+        // SAFETY: the queue is not submitted to meanwhile: callers hold the queue or are its last owner.
+        let _ = unsafe { self.raw.device_wait_idle() };
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: every object made from this device holds the context by `Arc` and is gone.
+        unsafe {
+            let _ = self.raw.device_wait_idle();
+            self.raw.destroy_device(None);
+        }
+    }
+}

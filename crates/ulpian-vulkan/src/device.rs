@@ -1,0 +1,426 @@
+//! [`Vulkan`]: the `Device` that the executor speaks to.
+//!
+//! Checks what it is given, then hands it to the rooms that know: memory, pipelines, queue. Every call is safe from
+//! any thread; work is queued in the order of the calls.
+
+use crate::cache::Cache;
+use crate::context::Context;
+use crate::instance::Instance;
+use crate::memory::{Pool, VulkanMemory};
+use crate::options::Options;
+use crate::physical::{self, DeviceSummary};
+use crate::pipeline::{Pipeline, Pipelines};
+use crate::selftest;
+use crate::spirv::Caps;
+use crate::submit::{Access, Arguments, Queue};
+use crate::timeline::Timeline;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ulpian_kernel::device::{Binding, Device, DeviceError, DeviceFacts, Launch, Memory, Prepared, Verdict};
+use ulpian_kernel::ir;
+use ulpian_num::Dtype;
+
+/// An opened Vulkan device. See [`crate::open`].
+pub struct Vulkan {
+    // Dropped in this order: the queue first waits for the GPU.
+    queue: Mutex<Queue>,
+    pipelines: Mutex<Pipelines>,
+    pool: Arc<Pool>,
+    ctx: Arc<Context>,
+    caps: Caps,
+    facts: DeviceFacts,
+}
+
+impl std::fmt::Debug for Vulkan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Vulkan({}: {})", self.facts.id, self.facts.name)
+    }
+}
+
+/// Every device that the loader knows, in the driver's order. No loader is an error, no device an empty list.
+pub fn list() -> Result<Vec<DeviceSummary>, DeviceError> {
+    list_with(&Options::from_env()?)
+}
+
+/// As [`list`], with explicit options.
+pub fn list_with(options: &Options) -> Result<Vec<DeviceSummary>, DeviceError> {
+    match Instance::new(options) {
+        Ok(instance) => Ok(physical::enumerate(&instance)?.into_iter().map(|p| p.summary).collect()),
+        Err(DeviceError::NotFound { .. }) => Ok(Vec::new()),
+        Err(e) => Err(e),
+    }
+}
+
+/// How many devices [`list`] finds.
+pub fn count() -> Result<usize, DeviceError> {
+    Ok(list()?.len())
+}
+
+/// Opens device `index` of [`list`], with the self-test: a device that `Exact` cannot use is refused by name.
+pub fn open(index: usize) -> Result<Arc<Vulkan>, DeviceError> {
+    open_with(index, &Options::from_env()?)
+}
+
+/// As [`open`], with explicit options.
+pub fn open_with(index: usize, options: &Options) -> Result<Arc<Vulkan>, DeviceError> {
+    let instance = Instance::new(options)?;
+    let mut found = physical::enumerate(&instance)?;
+    if index >= found.len() {
+        let names: Vec<String> =
+            found.iter().map(|p| format!("{} ({})", p.summary.id, p.summary.name)).collect();
+        let there =
+            if names.is_empty() { "there is none".into() } else { format!("there is {}", names.join(", ")) };
+        return Err(DeviceError::NotFound {
+            asked: format!("vulkan:{index}"),
+            remedy: format!("{there}; or use `cpu`"),
+        });
+    }
+    let ctx = Context::new(instance, found.swap_remove(index), options)?;
+    let timeline = Timeline::new(ctx.clone())?;
+    let cache = Cache::new(options.cache.clone(), ctx.physical.fingerprint());
+    let pool = Pool::new(timeline.clone());
+    let mut device = Vulkan {
+        queue: Mutex::new(Queue::new(timeline.clone(), pool.clone())?),
+        pipelines: Mutex::new(Pipelines::new(
+            ctx.clone(),
+            cache.clone(),
+            options.dump.clone(),
+            options.kernels.clone(),
+        )?),
+        pool,
+        caps: announced_caps(&ctx),
+        facts: bare_facts(&ctx),
+        ctx,
+    };
+    device.ctx.faults.suspend();
+    let report = selftest::run(&device, &cache)?;
+    device.ctx.faults.restart();
+    if device.caps != report.caps {
+        device.lock_pipelines().forget();
+        device.caps = report.caps;
+    }
+    device.facts.can_keep_subnormals = !device.caps.flushes_f32;
+    device.facts.fused_fma = device.caps.fused_fma;
+    device.facts.self_test = report.verdicts;
+    device.facts.dtypes = dtypes(&device.caps);
+    Ok(Arc::new(device))
+}
+
+/// What the driver offers; what only a test can tell is taken for absent.
+fn announced_caps(ctx: &Context) -> Caps {
+    let (f, l) = (&ctx.physical.features, &ctx.physical.limits);
+    Caps {
+        int64: f.int64,
+        float64: f.float64,
+        storage16: f.storage16,
+        storage8: f.storage8,
+        fused_fma: false,
+        flushes_f32: false,
+        rte32: f.rte32,
+        rte64: f.rte64 && f.float64,
+        szinp32: f.szinp32,
+        szinp64: f.szinp64 && f.float64,
+        max_workgroup_invocations: l.max_workgroup_invocations,
+        max_shared_bytes: l.max_shared_bytes,
+        subgroup_size: l.subgroup_size,
+    }
+}
+
+fn dtypes(caps: &Caps) -> Vec<Dtype> {
+    let offered = |d: &Dtype| match d {
+        Dtype::I64 => caps.int64,
+        Dtype::F64 => caps.float64,
+        _ => true,
+    };
+    Dtype::TENSOR.into_iter().filter(offered).collect()
+}
+
+fn subgroup_operations(bits: u32) -> String {
+    const NAMES: [&str; 8] =
+        ["basic", "vote", "arithmetic", "ballot", "shuffle", "shuffle-relative", "clustered", "quad"];
+    let offered = NAMES.iter().enumerate().filter(|(i, _)| bits >> i & 1 != 0).map(|(_, n)| *n);
+    offered.collect::<Vec<_>>().join(" ")
+}
+
+fn bare_facts(ctx: &Context) -> DeviceFacts {
+    let (p, f, l) = (&ctx.physical, &ctx.physical.features, &ctx.physical.limits);
+    let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
+    let limits = [
+        ("kind", p.summary.kind.to_string()),
+        ("Vulkan", p.summary.api.clone()),
+        ("subgroup size", l.subgroup_size.to_string()),
+        ("invocations in a group", l.max_workgroup_invocations.to_string()),
+        ("shared memory bytes", l.max_shared_bytes.to_string()),
+        ("groups", format!("{} x {} x {}", l.max_groups[0], l.max_groups[1], l.max_groups[2])),
+        ("push constant bytes", l.push_constant_bytes.to_string()),
+        ("largest allocation bytes", l.max_allocation_bytes.to_string()),
+        ("64-bit integers", yes(f.int64)),
+        ("doubles", yes(f.float64)),
+        ("16-bit storage", yes(f.storage16)),
+        ("8-bit storage", yes(f.storage8)),
+        ("subgroup operations", subgroup_operations(f.subgroup_ops)),
+        ("full subgroups on request", yes(f.full_subgroups)),
+        ("rounding to nearest even on request, 32/64 bits", format!("{}/{}", yes(f.rte32), yes(f.rte64))),
+        (
+            "signed zero, inf and NaN preserved on request, 32/64 bits",
+            format!("{}/{}", yes(f.szinp32), yes(f.szinp64)),
+        ),
+        ("timestamps", p.timestamp_ns.map_or("no".into(), |ns| format!("{ns} ns"))),
+        ("memory shared with the host", yes(p.unified)),
+    ];
+    DeviceFacts {
+        id: p.summary.id.clone(),
+        name: p.summary.name.clone(),
+        driver: p.summary.driver.clone(),
+        dtypes: Vec::new(),
+        can_keep_subnormals: false,
+        fused_fma: false,
+        memory_bytes: p.summary.memory_bytes,
+        max_allocation_bytes: l.max_allocation_bytes,
+        limits: limits.into_iter().map(|(n, v)| (n.to_string(), v)).collect(),
+        self_test: Vec::new(),
+    }
+}
+
+/// A checked binding.
+struct Bound<'a> {
+    memory: &'a VulkanMemory,
+    offset: u64,
+}
+
+impl Vulkan {
+    /// What the shader writer knows of this device.
+    pub fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    /// The device as the driver announces it.
+    pub fn adapter(&self) -> &DeviceSummary {
+        &self.ctx.physical.summary
+    }
+
+    /// GPU seconds of one launch, by timestamps around `repeats` of them in a row, none overlapping the next. The
+    /// launch is not cut into bounded pieces: for benchmarks.
+    pub fn time_launch(&self, launch: &Launch, repeats: u32) -> Result<f64, DeviceError> {
+        if launch.programs == 0 {
+            return Ok(0.0);
+        }
+        let pipeline = self.lock_pipelines().get(&launch.kernel, &self.caps)?;
+        self.with_arguments(launch, |queue, args| queue.time(&pipeline, args, repeats))
+    }
+
+    /// Runs a kernel under other caps than the device's own: the self-test's means of trying a replacement.
+    pub(crate) fn run_as(&self, caps: &Caps, launch: &Launch) -> Result<(), DeviceError> {
+        self.ctx.alive()?;
+        let pipeline = self.lock_pipelines().get(&launch.kernel, caps)?;
+        self.with_arguments(launch, |queue, args| queue.launch(&pipeline, args))
+    }
+
+    /// Runs a module of the self-test on (input, output); its pipeline is dropped after.
+    pub(crate) fn run_probe(
+        &self,
+        name: &str,
+        words: &[u32],
+        workgroup: u32,
+        buffers: &[Binding],
+        programs: u64,
+    ) -> Result<(), DeviceError> {
+        let pipeline: Pipeline = self.lock_pipelines().raw(name, words, workgroup)?;
+        let bound = buffers.iter().map(|b| self.bound(b, 0, name)).collect::<Result<Vec<_>, _>>()?;
+        let addresses: Vec<u64> = bound.iter().map(|b| b.memory.address + b.offset).collect();
+        let accesses: Vec<Access> = bound.iter().map(|b| b.access(true)).collect();
+        let mut queue = self.lock_queue();
+        queue.launch(
+            &pipeline,
+            &Arguments { addresses: &addresses, accesses: &accesses, params: &[], programs },
+        )?;
+        queue.finish()
+    }
+
+    pub(crate) fn forget_pipelines(&self) {
+        self.lock_pipelines().forget();
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.ctx
+    }
+
+    fn lock_queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_pipelines(&self) -> MutexGuard<'_, Pipelines> {
+        self.pipelines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_arguments<T>(
+        &self,
+        launch: &Launch,
+        f: impl FnOnce(&mut Queue, &Arguments<'_>) -> Result<T, DeviceError>,
+    ) -> Result<T, DeviceError> {
+        let kernel = &launch.kernel.kernel;
+        let fail = |detail: String| DeviceError::Kernel {
+            device: self.ctx.id(),
+            kernel: kernel.name.clone(),
+            detail,
+        };
+        if launch.bindings.len() != kernel.buffers.len() {
+            return Err(fail(format!(
+                "{} buffers bound, it has {}",
+                launch.bindings.len(),
+                kernel.buffers.len()
+            )));
+        }
+        if launch.params.len() != kernel.params as usize {
+            return Err(fail(format!("{} parameters given, it has {}", launch.params.len(), kernel.params)));
+        }
+        let mut addresses = Vec::with_capacity(launch.bindings.len());
+        let mut accesses = Vec::with_capacity(launch.bindings.len());
+        for (binding, buffer) in launch.bindings.iter().zip(&kernel.buffers) {
+            let bound = self.bound(binding, 0, &kernel.name)?;
+            if !binding.offset.is_multiple_of(16) {
+                return Err(fail(format!(
+                    "a buffer is bound at byte {}, not a multiple of 16",
+                    binding.offset
+                )));
+            }
+            addresses.push(bound.memory.address + bound.offset);
+            accesses.push(bound.access(buffer.access == ir::Access::Write));
+        }
+        let args = Arguments {
+            addresses: &addresses,
+            accesses: &accesses,
+            params: &launch.params,
+            programs: launch.programs,
+        };
+        f(&mut self.lock_queue(), &args)
+    }
+
+    /// Our memory behind a binding, with room for `bytes` from its offset on.
+    fn bound<'a>(&self, b: &'a Binding, bytes: u64, what: &str) -> Result<Bound<'a>, DeviceError> {
+        let fail = |detail: String| DeviceError::Driver {
+            device: self.ctx.id(),
+            detail: format!("{what}: {detail}"),
+        };
+        let memory = b.memory.as_any().downcast_ref::<VulkanMemory>().filter(|m| m.belongs_to(&self.pool));
+        let memory = memory
+            .ok_or_else(|| fail("memory of another device is bound; copy the tensor here first".into()))?;
+        if b.offset.checked_add(bytes).is_none_or(|end| end > memory.bytes()) {
+            return Err(fail(format!(
+                "bytes {} to {} of memory that has {}",
+                b.offset,
+                b.offset.saturating_add(bytes),
+                memory.bytes()
+            )));
+        }
+        Ok(Bound { memory, offset: b.offset })
+    }
+
+    fn new_memory(&self, bytes: u64) -> Result<VulkanMemory, DeviceError> {
+        self.ctx.alive()?;
+        let oom = || DeviceError::OutOfMemory { device: self.ctx.id(), bytes };
+        if self.ctx.faults.allocation_fails() {
+            return Err(oom());
+        }
+        if let Some(memory) = self.pool.allocate(bytes)? {
+            return Ok(memory);
+        }
+        // Freed memory may still wait for the GPU.
+        self.lock_queue().finish()?;
+        self.pool.allocate(bytes)?.ok_or_else(oom)
+    }
+}
+
+impl Bound<'_> {
+    fn access(&self, write: bool) -> Access {
+        Access {
+            start: self.memory.address + self.offset,
+            end: self.memory.address + self.memory.bytes(),
+            write,
+        }
+    }
+}
+
+impl Device for Vulkan {
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<Arc<dyn Memory>, DeviceError> {
+        let memory = self.new_memory(bytes)?;
+        let access = Access { start: memory.address, end: memory.address + memory.bytes(), write: true };
+        self.lock_queue().zero(memory.buffer, memory.start, access)?;
+        Ok(Arc::new(memory))
+    }
+
+    fn allocate_unfilled(&self, bytes: u64) -> Result<Arc<dyn Memory>, DeviceError> {
+        Ok(Arc::new(self.new_memory(bytes)?))
+    }
+
+    fn upload(&self, to: &Binding, data: &[u8]) -> Result<(), DeviceError> {
+        let bound = self.bound(to, data.len() as u64, "upload")?;
+        let (memory, offset) = (bound.memory, bound.offset);
+        let mut queue = self.lock_queue();
+        if self.ctx.physical.unified && queue.is_idle()? && memory.write(offset, data) {
+            return Ok(());
+        }
+        queue.upload(memory.buffer, memory.start + offset, memory.address + offset, data)
+    }
+
+    fn download(&self, from: &Binding, out: &mut [u8]) -> Result<(), DeviceError> {
+        let bound = self.bound(from, out.len() as u64, "download")?;
+        let (memory, offset) = (bound.memory, bound.offset);
+        let mut queue = self.lock_queue();
+        if self.ctx.physical.unified {
+            queue.finish()?;
+            if memory.read(offset, out) {
+                return Ok(());
+            }
+        }
+        queue.download(memory.buffer, memory.start + offset, memory.address + offset, out)
+    }
+
+    fn run(&self, launch: &Launch) -> Result<(), DeviceError> {
+        if launch.programs == 0 {
+            return self.ctx.alive();
+        }
+        self.run_as(&self.caps, launch)
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.lock_queue().finish()
+    }
+}
+
+/// A kernel, its buffers' first contents, and sizes of all: the self-test's launches.
+pub(crate) fn run_once(
+    device: &Vulkan,
+    caps: &Caps,
+    kernel: &Arc<Prepared>,
+    inputs: &[Vec<u8>],
+    output_bytes: &[u64],
+    params: &[u32],
+    programs: u64,
+) -> Result<Vec<Vec<u8>>, DeviceError> {
+    let mut bindings = Vec::new();
+    for data in inputs {
+        let binding = Binding { memory: device.allocate_unfilled(data.len() as u64)?, offset: 0 };
+        device.upload(&binding, data)?;
+        bindings.push(binding);
+    }
+    for bytes in output_bytes {
+        bindings.push(Binding { memory: device.allocate(*bytes)?, offset: 0 });
+    }
+    let launch =
+        Launch { kernel: kernel.clone(), bindings: bindings.clone(), params: params.to_vec(), programs };
+    device.run_as(caps, &launch)?;
+    let read = |(b, bytes): (&Binding, &u64)| {
+        let mut out = vec![0u8; *bytes as usize];
+        device.download(b, &mut out).map(|()| out)
+    };
+    bindings[inputs.len()..].iter().zip(output_bytes).map(read).collect()
+}
+
+/// True for verdicts that leave the device usable.
+pub(crate) fn usable(verdict: &Verdict) -> bool {
+    !matches!(verdict, Verdict::Fail(_))
+}

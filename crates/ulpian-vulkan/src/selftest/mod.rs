@@ -1,0 +1,153 @@
+//! The self-test at open: what the device's arithmetic really does, whatever it announces.
+//!
+//! First raw probes ([`probe`]) read how the hardware behaves: is fma fused, are f32 subnormals flushed by the
+//! contract's rule. With these facts real kernels are written and run ([`cases`]), and their bits compared with the
+//! native reading. What fails in f32 or in 32-bit integers refuses the device; doubles and 64-bit integers that are
+//! unsound are left unused. Verdicts are cached per device, driver, driver version and writer version.
+
+mod cases;
+mod probe;
+mod values;
+
+use crate::cache::Cache;
+use crate::device::{Vulkan, usable};
+use crate::spirv::{Caps, WRITER_VERSION};
+use ulpian_kernel::device::{DeviceError, Verdict};
+
+/// Raised whenever a test is added or changed: cached verdicts of older ones do not count.
+const TEST_VERSION: u32 = 1;
+
+/// What the self-test found.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Report {
+    pub caps: Caps,
+    pub verdicts: Vec<(String, Verdict)>,
+}
+
+/// Runs the self-test, or recalls its verdicts. Refuses a device that fails.
+pub(crate) fn run(device: &Vulkan, cache: &Cache) -> Result<Report, DeviceError> {
+    let faults = &device.context().faults;
+    let announced = device.caps().clone();
+    let key = format!("{announced:?}|{WRITER_VERSION}|{TEST_VERSION}");
+    let kept = (!faults.plants_selftest()).then(|| cache.load("selftest", key.as_bytes())).flatten();
+    if let Some(report) = kept.and_then(|b| decode(&announced, &b)) {
+        return Ok(report);
+    }
+    let mut report = measure(device, announced)?;
+    for (name, verdict) in &mut report.verdicts {
+        if faults.selftest_fails(name) {
+            *verdict = Verdict::Fail("planted by ULPIAN_FAULT".into());
+        }
+    }
+    if let Some((name, Verdict::Fail(how))) = report.verdicts.iter().find(|(_, v)| !usable(v)) {
+        return Err(DeviceError::Refused {
+            device: device.context().id(),
+            reason: format!(
+                "self-test `{name}` failed: {how}; the same bits cannot be had here: use another device, or a newer driver"
+            ),
+        });
+    }
+    if !faults.plants_selftest() {
+        cache.store("selftest", key.as_bytes(), &encode(&report));
+    }
+    Ok(report)
+}
+
+fn measure(device: &Vulkan, mut caps: Caps) -> Result<Report, DeviceError> {
+    let mut verdicts = Vec::new();
+    let raw = probe::run(device)?;
+    caps.fused_fma = raw.fused_fma;
+    caps.flushes_f32 = raw.flushes;
+    verdicts.push((
+        "fma is fused".to_string(),
+        if raw.fused_fma {
+            Verdict::Pass
+        } else {
+            Verdict::Replaced("it rounds twice; a software fma that rounds once is used".into())
+        },
+    ));
+    verdicts.push((
+        "f32 subnormals".to_string(),
+        match (raw.flushes, raw.keeps) {
+            (true, _) => Verdict::Replaced(
+                "flushed by the hardware exactly as the contract says; `Subnormals::Preserve` is refused"
+                    .into(),
+            ),
+            (false, true) => Verdict::Replaced(
+                "kept by the hardware; flushed in software where the contract says so".into(),
+            ),
+            (false, false) => {
+                Verdict::Replaced("handled by a rule of its own; flushed in software before and after".into())
+            }
+        },
+    ));
+    for case in cases::all() {
+        let verdict = if case.needs.met(&caps) { case.run(device, &caps)? } else { Verdict::Absent };
+        let verdict = match (case.needs, verdict) {
+            (cases::Needs::Float64, Verdict::Fail(how)) => {
+                caps.float64 = false;
+                Verdict::Replaced(format!("unsound ({how}): doubles are not used here"))
+            }
+            (cases::Needs::Int64, Verdict::Fail(how)) => {
+                caps.int64 = false;
+                Verdict::Replaced(format!("unsound ({how}): 64-bit integers are not used here"))
+            }
+            (_, verdict) => verdict,
+        };
+        verdicts.push((case.name.to_string(), verdict));
+        device.forget_pipelines();
+    }
+    verdicts.push(("limits".to_string(), limits(&caps)));
+    Ok(Report { caps, verdicts })
+}
+
+/// What kernels are recorded for: the least that Vulkan 1.2 on a desktop offers.
+fn limits(caps: &Caps) -> Verdict {
+    if caps.max_workgroup_invocations < 128 {
+        return Verdict::Fail(format!(
+            "{} invocations in a group, 128 are needed",
+            caps.max_workgroup_invocations
+        ));
+    }
+    if caps.max_shared_bytes < 16384 {
+        return Verdict::Fail(format!("{} bytes of shared memory, 16384 are needed", caps.max_shared_bytes));
+    }
+    if !caps.subgroup_size.is_power_of_two() {
+        return Verdict::Fail(format!("a subgroup of {}", caps.subgroup_size));
+    }
+    Verdict::Pass
+}
+
+fn encode(r: &Report) -> Vec<u8> {
+    let mut s = format!("{} {} {} {}\n", r.caps.fused_fma, r.caps.flushes_f32, r.caps.int64, r.caps.float64);
+    for (name, verdict) in &r.verdicts {
+        let (kind, text) = match verdict {
+            Verdict::Pass => ("pass", ""),
+            Verdict::Absent => ("absent", ""),
+            Verdict::Replaced(t) => ("replaced", t.as_str()),
+            Verdict::Fail(t) => ("fail", t.as_str()),
+        };
+        s.push_str(&format!("{kind}\t{name}\t{}\n", text.replace(['\n', '\t'], " ")));
+    }
+    s.into_bytes()
+}
+
+fn decode(announced: &Caps, bytes: &[u8]) -> Option<Report> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut lines = text.lines();
+    let flags: Vec<bool> = lines.next()?.split(' ').map(|w| w.parse().ok()).collect::<Option<_>>()?;
+    let &[fused_fma, flushes_f32, int64, float64] = flags.as_slice() else { return None };
+    let caps = Caps { fused_fma, flushes_f32, int64, float64, ..announced.clone() };
+    let verdict = |line: &str| {
+        let mut parts = line.splitn(3, '\t');
+        let (kind, name, text) = (parts.next()?, parts.next()?, parts.next()?.to_string());
+        let verdict = match kind {
+            "pass" => Verdict::Pass,
+            "absent" => Verdict::Absent,
+            "replaced" => Verdict::Replaced(text),
+            _ => return None,
+        };
+        Some((name.to_string(), verdict))
+    };
+    Some(Report { caps, verdicts: lines.map(verdict).collect::<Option<_>>()? })
+}
