@@ -8,6 +8,38 @@
 //! its sign, and a result whose magnitude, rounded to 24 bits with unbounded exponent, is below 2^-126 becomes zero
 //! of its sign (tininess after rounding: what x86 and NVIDIA do). The `raw_` forms skip the flush: the author
 //! promises that no subnormal operand or result can reach the formula's answer.
+//!
+//! A formula, and what rustc refuses in one:
+//!
+//! ```
+//! use ulpian_num::{Native, Real, Val};
+//!
+//! fn silu<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+//!     x * x.sigmoid()
+//! }
+//! assert_eq!(silu(Val::<Native<false>, f32>::lit(0.0)).0, 0.0);
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # use ulpian_num::{Real, Val};
+//! fn exp_of_an_integer<R: Real>(x: Val<R, i32>) -> Val<R, i32> {
+//!     x.exp()
+//! }
+//! ```
+//!
+//! ```compile_fail,E0369
+//! # use ulpian_num::{F16, Real, Val};
+//! fn arithmetic_in_storage<R: Real>(x: Val<R, F16>) -> Val<R, F16> {
+//!     x + x
+//! }
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use ulpian_num::{Real, Val};
+//! fn branch_on_a_lane<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+//!     if x.lt(Val::lit(0.0)) { -x } else { x }
+//! }
+//! ```
 
 use crate::dtype::{Bool, Element, Float, Int, Num};
 use std::marker::PhantomData;
@@ -206,6 +238,8 @@ impl<R: Real, D: Num> Val<R, D> {
 
 macro_rules! method {
     ($bound:ident: $($f:ident $op:ident),*) => {
+        // `shl` and `shr` stay methods: as operators they would invite shifts by plain integers.
+        #[allow(clippy::should_implement_trait)]
         impl<R: Real, D: $bound> Val<R, D> {
             $(#[inline(always)]
             pub fn $f(self, other: Self) -> Self {
@@ -223,6 +257,8 @@ impl<R: Real, D: Int> Val<R, D> {
         Val::new(R::unary(Unary::Not, self.0))
     }
 }
+// `rem` stays a method beside `quot`: `/` and `%` would look alike and be whole and float division.
+#[allow(clippy::should_implement_trait)]
 impl<R: Real> Val<R, u32> {
     #[inline(always)]
     pub fn mul_hi(self, other: Self) -> Self {

@@ -5,6 +5,9 @@ Needs mpmath. A fit is weighted least squares at Chebyshev nodes in 120 digits, 
 within a small factor of minimax; each coefficient is rounded to the working precision from the lowest up and the rest
 is fitted again, so the rounding of the low ones is compensated. Run: python3 coefficients.py
 """
+import struct
+from decimal import Decimal
+
 import mpmath as mp
 
 mp.mp.dps = 120
@@ -46,13 +49,23 @@ def fit(f, weight, a, b, degree, bits):
     return fixed, mp.log(err, 2)
 
 
+def shortest(x, ty):
+    """The shortest decimal that reads back as x."""
+    single = lambda v: struct.unpack("f", struct.pack("f", v))[0]
+    digits = repr(float(x))
+    if ty == "f32":
+        digits = next(d for n in range(1, 12) if single(float(d := "%.*g" % (n, x))) == x)
+    text = format(Decimal(digits), "f")
+    return text if "." in text else text + ".0"
+
+
 def show(name, f, weight, a, b, degree, bits):
     cs, err = fit(f, weight, a, b, degree, bits)
     ty = "f32" if bits == 24 else "f64"
     print(f"// {name}: degree {degree}, weighted error 2^{mp.nstr(err, 5)}")
     print(f"const {name}: [{ty}; {degree + 1}] = [")
     for c in cs:
-        print(f"    {mp.nstr(c, 9 if bits == 24 else 17, min_fixed=-30, max_fixed=30)},")
+        print(f"    {shortest(c, ty)},")
     print("];")
 
 
@@ -61,7 +74,7 @@ def split(name, x, bits, parts):
     ty = "f32" if bits == 24 else "f64"
     for i, p in enumerate(parts):
         hi = rounded(x, p)
-        print(f"const {name}_{i}: {ty} = {mp.nstr(hi, 20, min_fixed=-400, max_fixed=400)};")
+        print(f"const {name}_{i}: {ty} = {shortest(hi, ty)};")
         x -= hi
 
 
