@@ -127,7 +127,11 @@ impl Builder {
 
     /// The body of the software fma.
     pub fn soft_fma(&mut self, flush: bool, a: Id, b: Id, c: Id) -> Id {
-        if self.caps.float64 { self.soft_fma_in_double(flush, a, b, c) } else { self.soft_fma_in_words(flush, a, b, c) }
+        if self.caps.float64 {
+            self.soft_fma_in_double(flush, a, b, c)
+        } else {
+            self.soft_fma_in_words(flush, a, b, c)
+        }
     }
 
     fn soft_fma_in_words(&mut self, _flush: bool, a: Id, _b: Id, _c: Id) -> Id {
@@ -157,7 +161,8 @@ impl Builder {
         let e = self.float(op::F_ADD, t, &[x, y]);
         let zero = self.cbits(Dtype::F64, 0);
         // Ordered: an infinite or NaN sum has a NaN error term and is left alone.
-        let (up, down) = (self.test(op::F_ORD_GREATER_THAN, e, zero), self.test(op::F_ORD_LESS_THAN, e, zero));
+        let (up, down) =
+            (self.test(op::F_ORD_GREATER_THAN, e, zero), self.test(op::F_ORD_LESS_THAN, e, zero));
         let tb = self.t_bool();
         let inexact = self.op(op::LOGICAL_OR, tb, &[up, down]);
         let (lo, hi) = self.words(s);
@@ -188,7 +193,8 @@ impl Builder {
         let (lo, hi) = self.words(x);
         let mask = self.andc(hi, 0x7fff_ffff);
         let m = self.from_words(Dtype::F64, lo, mask);
-        let (tiny, least) = (self.cbits(Dtype::F64, TINY.to_bits()), self.cbits(Dtype::F64, 2f64.powi(-126).to_bits()));
+        let (tiny, least) =
+            (self.cbits(Dtype::F64, TINY.to_bits()), self.cbits(Dtype::F64, 2f64.powi(-126).to_bits()));
         let small = self.test(op::F_ORD_LESS_THAN, m, least);
         let gone = self.test(op::F_ORD_LESS_THAN, m, tiny);
         let (zero, top) = (self.cu(0), self.cu((2f64.powi(-126).to_bits() >> 32) as u32));
@@ -295,7 +301,11 @@ impl Builder {
                     }
                     Min | Max => {
                         let less = self.test(if signed { op::S_LESS_THAN } else { op::U_LESS_THAN }, a, b);
-                        return if which == Min { self.select(d, less, a, b) } else { self.select(d, less, b, a) };
+                        return if which == Min {
+                            self.select(d, less, a, b)
+                        } else {
+                            self.select(d, less, b, a)
+                        };
                     }
                     MulHi if d == Dtype::U32 => {
                         let pair = self.m.ty(op::TYPE_STRUCT, &[t, t], 0).0;
@@ -330,7 +340,8 @@ impl Builder {
                 Ne => op::LOGICAL_NOT_EQUAL,
                 _ => {
                     let (one, zero) = (self.cu(1), self.cu(0));
-                    let (a, b) = (self.select(Dtype::U32, a, one, zero), self.select(Dtype::U32, b, one, zero));
+                    let (a, b) =
+                        (self.select(Dtype::U32, a, one, zero), self.select(Dtype::U32, b, one, zero));
                     return self.compare(which, Dtype::U32, a, b);
                 }
             },

@@ -58,11 +58,13 @@ pub fn audit(words: &[u32], caps: &Caps) -> Result<(), String> {
             }
             _ => {}
         }
-        let has_result = matches!(*opcode, op::UNDEF | op::EXT_INST | op::CONSTANT_TRUE..=op::CONSTANT_COMPOSITE)
-            || (op::FUNCTION_PARAMETER..=op::FUNCTION_CALL).contains(opcode) && *opcode != op::FUNCTION_END
-            || (op::LOAD..=op::LOAD).contains(opcode)
-            || (80..=NOT_LAST).contains(opcode)
-            || *opcode == op::PHI;
+        let has_result =
+            matches!(*opcode, op::UNDEF | op::EXT_INST | op::CONSTANT_TRUE..=op::CONSTANT_COMPOSITE)
+                || (op::FUNCTION_PARAMETER..=op::FUNCTION_CALL).contains(opcode)
+                    && *opcode != op::FUNCTION_END
+                || (op::LOAD..=op::LOAD).contains(opcode)
+                || (80..=NOT_LAST).contains(opcode)
+                || *opcode == op::PHI;
         if has_result && w.len() >= 2 {
             type_of.insert(w[1], w[0]);
         }
@@ -73,8 +75,12 @@ pub fn audit(words: &[u32], caps: &Caps) -> Result<(), String> {
             op::F_ADD | op::F_SUB | op::F_MUL | op::F_NEGATE if !precise.contains(&w[1]) => {
                 return Err(at("float arithmetic without NoContraction"));
             }
-            op::F_DIV | op::F_REM | op::F_MOD => return Err(at("division is built from products, never the device's")),
-            op::VECTOR_TIMES_SCALAR..=op::DOT => return Err(at("vector and matrix products have no stated order")),
+            op::F_DIV | op::F_REM | op::F_MOD => {
+                return Err(at("division is built from products, never the device's"));
+            }
+            op::VECTOR_TIMES_SCALAR..=op::DOT => {
+                return Err(at("vector and matrix products have no stated order"));
+            }
             op::EXT_INST => {
                 if w[3] != asm::GLSL_FMA {
                     return Err(at("an extended instruction other than Fma"));
@@ -99,9 +105,10 @@ pub fn audit(words: &[u32], caps: &Caps) -> Result<(), String> {
     for &entry in &entries {
         for (width, rte, szinp) in [(32, caps.rte32, caps.szinp32), (64, caps.rte64, caps.szinp64)] {
             let used = float_width.values().any(|&w| w == width);
-            for (offered, mode, name) in
-                [(rte, asm::MODE_RTE, "RoundingModeRTE"), (szinp, asm::MODE_SZINP, "SignedZeroInfNanPreserve")]
-            {
+            for (offered, mode, name) in [
+                (rte, asm::MODE_RTE, "RoundingModeRTE"),
+                (szinp, asm::MODE_SZINP, "SignedZeroInfNanPreserve"),
+            ] {
                 if used && offered && !modes.contains(&(entry, mode, width)) {
                     return Err(format!("entry point {entry} lacks {name} {width}, which the device offers"));
                 }

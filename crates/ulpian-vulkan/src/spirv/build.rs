@@ -14,7 +14,9 @@ use ulpian_num::{Dtype, Func};
 pub enum WriteError {
     #[error("{what} is not offered by the device; use another dtype, or `--device cpu`")]
     Unsupported { what: String },
-    #[error("the kernel needs {bytes} bytes of shared memory and the device has {limit}; record it with smaller tiles")]
+    #[error(
+        "the kernel needs {bytes} bytes of shared memory and the device has {limit}; record it with smaller tiles"
+    )]
     SharedMemory { bytes: u32, limit: u32 },
     #[error("the kernel cannot be written: {what}")]
     Malformed { what: String },
@@ -55,7 +57,8 @@ impl Builder {
         let mut m = Module::default();
         m.capabilities.extend([capability::SHADER, capability::PHYSICAL_STORAGE_BUFFER]);
         m.extensions.insert("SPV_KHR_physical_storage_buffer");
-        let error = (keep && caps.flushes_f32).then(|| WriteError::Unsupported { what: "`Subnormals::Preserve`".into() });
+        let error = (keep && caps.flushes_f32)
+            .then(|| WriteError::Unsupported { what: "`Subnormals::Preserve`".into() });
         Builder {
             m,
             caps: caps.clone(),
@@ -131,7 +134,9 @@ impl Builder {
     pub fn cbits(&mut self, d: Dtype, bits: u64) -> Id {
         let t = self.ty(d);
         match d {
-            Dtype::Bool => self.m.constant(if bits & 1 != 0 { op::CONSTANT_TRUE } else { op::CONSTANT_FALSE }, t, &[]),
+            Dtype::Bool => {
+                self.m.constant(if bits & 1 != 0 { op::CONSTANT_TRUE } else { op::CONSTANT_FALSE }, t, &[])
+            }
             Dtype::I64 | Dtype::F64 => self.m.constant(op::CONSTANT, t, &[bits as u32, (bits >> 32) as u32]),
             _ => {
                 let id = self.m.constant(op::CONSTANT, t, &[bits as u32]);
@@ -290,42 +295,6 @@ impl Builder {
             out.push(id);
         }
         out
-    }
-    /// Loops while `cond` yields true; state lives in variables.
-    pub fn while_loop(&mut self, cond: impl FnOnce(&mut Builder) -> Id, body: impl FnOnce(&mut Builder)) {
-        let (head, test, inside, cont, merge) = (self.m.id(), self.m.id(), self.m.id(), self.m.id(), self.m.id());
-        self.effect(op::BRANCH, &[head]);
-        self.label(head);
-        self.effect(op::LOOP_MERGE, &[merge, cont, 0]);
-        self.effect(op::BRANCH, &[test]);
-        self.label(test);
-        let c = cond(self);
-        self.effect(op::BRANCH_CONDITIONAL, &[c, inside, merge]);
-        self.label(inside);
-        body(self);
-        self.effect(op::BRANCH, &[cont]);
-        self.label(cont);
-        self.effect(op::BRANCH, &[head]);
-        self.label(merge);
-    }
-    /// `body(i)` for i in 0..count (u32).
-    pub fn count_loop(&mut self, count: Id, body: impl FnOnce(&mut Builder, Id)) {
-        let t = self.t_u32();
-        let i = self.var(t);
-        let zero = self.cu(0);
-        self.set(i, zero);
-        self.while_loop(
-            |b| {
-                let now = b.get(t, i);
-                b.test(op::U_LESS_THAN, now, count)
-            },
-            |b| {
-                let now = b.get(t, i);
-                body(b, now);
-                let next = b.addc(now, 1);
-                b.set(i, next);
-            },
-        );
     }
     /// A function-local variable of type `ty`.
     pub fn var(&mut self, ty: Id) -> Id {
@@ -532,7 +501,13 @@ impl Builder {
         id
     }
     /// Writes one function `ret(args...)`; `body` yields the result (None for void).
-    pub fn function(&mut self, id: Id, ret: Id, args: &[Id], body: impl FnOnce(&mut Builder, &[Id]) -> Option<Id>) {
+    pub fn function(
+        &mut self,
+        id: Id,
+        ret: Id,
+        args: &[Id],
+        body: impl FnOnce(&mut Builder, &[Id]) -> Option<Id>,
+    ) {
         let outer = std::mem::take(&mut self.f);
         let mut sig = vec![ret];
         sig.extend_from_slice(args);

@@ -30,7 +30,8 @@ fn bits(axis: u8, extent: u32) -> impl DoubleEndedIterator<Item = Bit> {
 impl Layout {
     fn spread(low: Vec<Bit>, middle: Vec<Bit>, high: Vec<Bit>, log_threads: u32) -> Layout {
         // `middle` goes to threads first; what does not fit joins the registers after `low` and `high`.
-        let mut threads: Vec<Option<Bit>> = middle.iter().take(log_threads as usize).map(|&b| Some(b)).collect();
+        let mut threads: Vec<Option<Bit>> =
+            middle.iter().take(log_threads as usize).map(|&b| Some(b)).collect();
         threads.resize(log_threads as usize, None);
         let mut regs = low;
         regs.extend(high);
@@ -112,7 +113,9 @@ impl Layout {
     }
     /// Every four slots are four adjacent columns.
     pub fn four_wide(&self) -> bool {
-        self.regs.len() >= 2 && self.regs[0] == Bit { axis: 1, bit: 0 } && self.regs[1] == Bit { axis: 1, bit: 1 }
+        self.regs.len() >= 2
+            && self.regs[0] == Bit { axis: 1, bit: 0 }
+            && self.regs[1] == Bit { axis: 1, bit: 1 }
     }
     /// Mask of the thread bits that hold nothing.
     pub fn idle_threads(&self) -> u32 {

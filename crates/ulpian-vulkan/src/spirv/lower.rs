@@ -178,7 +178,8 @@ impl<'k> Lower<'k> {
     pub fn get(&mut self, v: Value, layout: &Layout) -> Rc<Vec<Id>> {
         let (r, c) = self.shape(v);
         let l = layout.project(r, c);
-        let found = self.have.get(&v).and_then(|list| list.iter().find(|(x, _)| *x == l)).map(|(_, ids)| ids.clone());
+        let found =
+            self.have.get(&v).and_then(|list| list.iter().find(|(x, _)| *x == l)).map(|(_, ids)| ids.clone());
         found.unwrap_or_else(|| {
             self.b.fail(WriteError::Malformed { what: format!("{v} is used before it is known") });
             let d = self.dtype(v);
@@ -241,7 +242,8 @@ impl<'k> Lower<'k> {
     }
     /// The thread's part of one coordinate.
     pub fn thread_coord(&mut self, l: &Layout, axis: u8) -> Id {
-        let to: Vec<Option<u8>> = l.threads.iter().map(|b| b.filter(|b| b.axis == axis).map(|b| b.bit)).collect();
+        let to: Vec<Option<u8>> =
+            l.threads.iter().map(|b| b.filter(|b| b.axis == axis).map(|b| b.bit)).collect();
         self.b.spread(&to)
     }
 
@@ -258,7 +260,9 @@ impl<'k> Lower<'k> {
 
     fn inst(&mut self, inst: &Inst) {
         match &inst.op {
-            Op::Store { buffer, index, mask, value, contiguous } => self.store(*buffer, *index, *mask, *value, *contiguous),
+            Op::Store { buffer, index, mask, value, contiguous } => {
+                self.store(*buffer, *index, *mask, *value, *contiguous)
+            }
             Op::Loop { .. } | Op::While { .. } | Op::If { .. } => self.control(inst),
             _ if inst.results.iter().all(|r| !self.demand.contains_key(r)) => {}
             Op::Reduce { combine, axis, operands } => self.reduce(*combine, *axis, operands, &inst.results),

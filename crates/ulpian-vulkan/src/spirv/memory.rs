@@ -9,7 +9,11 @@ use ulpian_num::Dtype;
 
 impl Builder {
     fn small_int(&mut self, bytes: u32) -> Id {
-        self.m.capabilities.insert(if bytes == 2 { capability::STORAGE_BUFFER_16BIT } else { capability::STORAGE_BUFFER_8BIT });
+        self.m.capabilities.insert(if bytes == 2 {
+            capability::STORAGE_BUFFER_16BIT
+        } else {
+            capability::STORAGE_BUFFER_8BIT
+        });
         self.m.ty(op::TYPE_INT, &[bytes * 8, 0], 0).0
     }
     fn has_small(&self, bytes: usize) -> bool {
@@ -134,7 +138,9 @@ impl Builder {
             let x = self.op(op::U_CONVERT, t, &[x]);
             return self.write(p, x, size);
         }
-        self.fail(WriteError::Unsupported { what: format!("a scattered store of {d} ({}-bit storage)", 8 * size) });
+        self.fail(WriteError::Unsupported {
+            what: format!("a scattered store of {d} ({}-bit storage)", 8 * size),
+        });
     }
 
     pub fn store_four(&mut self, address: Id, d: Dtype, index: Id, x: &[Id]) {
@@ -246,7 +252,8 @@ impl Lower<'_> {
                 out.extend(all(self));
                 continue;
             };
-            let every = m.iter().copied().reduce(|a, b| if a == b { a } else { self.b.both(a, b) }).unwrap_or(m[0]);
+            let every =
+                m.iter().copied().reduce(|a, b| if a == b { a } else { self.b.both(a, b) }).unwrap_or(m[0]);
             let types = vec![t; step];
             let same = m.iter().all(|&x| x == m[0]);
             let got = self.choose(every, &types, all, |me| {
@@ -321,16 +328,22 @@ impl Lower<'_> {
             for s in (0..l.slots()).step_by(step) {
                 let at: Vec<Id> = (s..s + step).map(|s| indices[l.slot_in(&il, s)]).collect();
                 let x: Vec<Id> = (s..s + step).map(|s| values[l.slot_in(&vl, s)]).collect();
-                let m: Option<Vec<Id>> =
-                    masks.as_ref().map(|(part, ids)| (s..s + step).map(|s| ids[l.slot_in(part, s)]).collect());
+                let m: Option<Vec<Id>> = masks
+                    .as_ref()
+                    .map(|(part, ids)| (s..s + step).map(|s| ids[l.slot_in(part, s)]).collect());
                 let all = |b: &mut Builder| {
-                    if wide { b.store_four(address, stored, at[0], &x) } else { b.store_element(address, stored, at[0], x[0]) }
+                    if wide {
+                        b.store_four(address, stored, at[0], &x)
+                    } else {
+                        b.store_element(address, stored, at[0], x[0])
+                    }
                 };
                 let Some(m) = m else {
                     all(b);
                     continue;
                 };
-                let every = m.iter().copied().reduce(|a, c| if a == c { a } else { b.both(a, c) }).unwrap_or(m[0]);
+                let every =
+                    m.iter().copied().reduce(|a, c| if a == c { a } else { b.both(a, c) }).unwrap_or(m[0]);
                 if step == 1 || m.iter().all(|&y| y == m[0]) {
                     b.when(every, all);
                     continue;

@@ -31,10 +31,13 @@ mod build;
 mod caps;
 mod contract;
 mod control;
+#[cfg(test)]
+mod device_tests;
 mod dot;
 mod layout;
 mod lower;
 mod memory;
+mod operand;
 mod real;
 mod reduce;
 mod skinny;
@@ -114,7 +117,14 @@ pub fn write(kernel: &Kernel, caps: &Caps) -> Result<Shader, WriteError> {
     }
     let words = finish(b, main, threads);
     let push_bytes = if indirect { 16 } else { 8 + 8 * slots + 4 * kernel.params };
-    Ok(Shader { words, workgroup: threads, shared_bytes, scratch_bytes_per_program: scratch, push_bytes, indirect })
+    Ok(Shader {
+        words,
+        workgroup: threads,
+        shared_bytes,
+        scratch_bytes_per_program: scratch,
+        push_bytes,
+        indirect,
+    })
 }
 
 fn finish(mut b: Builder, main: Id, threads: u32) -> Vec<u32> {

@@ -211,7 +211,9 @@ impl Builder {
         while let Some((r, d, id)) = self.pending.pop() {
             let t = self.ty(d);
             match r {
-                Routine::SoftFma { flush } => self.function(id, t, &[t, t, t], |b, p| Some(b.soft_fma(flush, p[0], p[1], p[2]))),
+                Routine::SoftFma { flush } => {
+                    self.function(id, t, &[t, t, t], |b, p| Some(b.soft_fma(flush, p[0], p[1], p[2])))
+                }
                 Routine::Func(func) => {
                     let args = vec![t; func.arity()];
                     self.function(id, t, &args, |b, p| {

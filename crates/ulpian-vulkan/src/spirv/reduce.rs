@@ -21,7 +21,9 @@ impl Builder {
             return x;
         }
         let (k, nan, infinity, shift) = match d {
-            Dtype::F32 => (Dtype::I32, if largest(combine) { 0x7fff_ffff } else { 0x8000_0000 }, 0x7f80_0000, 31),
+            Dtype::F32 => {
+                (Dtype::I32, if largest(combine) { 0x7fff_ffff } else { 0x8000_0000 }, 0x7f80_0000, 31)
+            }
             _ => {
                 let nan = if largest(combine) { i64::MAX as u64 } else { i64::MIN as u64 };
                 (Dtype::I64, nan, 0x7ff0_0000_0000_0000, 63)
@@ -85,7 +87,10 @@ impl Builder {
     }
     fn tree(&mut self, combine: Combine, k: Dtype, mut parts: Vec<Vec<Id>>) -> Vec<Id> {
         while parts.len() > 1 {
-            parts = parts.chunks(2).map(|p| if p.len() == 2 { self.combine(combine, k, &p[0], &p[1]) } else { p[0].clone() }).collect();
+            parts = parts
+                .chunks(2)
+                .map(|p| if p.len() == 2 { self.combine(combine, k, &p[0], &p[1]) } else { p[0].clone() })
+                .collect();
         }
         parts.pop().unwrap_or_default()
     }
@@ -140,13 +145,21 @@ impl Lower<'_> {
                 .collect();
             next += 1;
         }
-        let mut rest: Vec<u8> =
-            layout.regs.iter().chain(layout.threads.iter().flatten()).filter(|b| b.axis == axis).map(|b| b.bit).collect();
+        let mut rest: Vec<u8> = layout
+            .regs
+            .iter()
+            .chain(layout.threads.iter().flatten())
+            .filter(|b| b.axis == axis)
+            .map(|b| b.bit)
+            .collect();
         rest.sort_unstable();
         let dtypes: Vec<Dtype> = operands.iter().map(|&v| self.dtype(v)).collect();
         if rest.is_empty() {
             for (j, &r) in results.iter().enumerate() {
-                let ids = parts.iter().map(|p| if j == 0 && !sum { self.b.from_key(d, p[0]) } else { p[j] }).collect();
+                let ids = parts
+                    .iter()
+                    .map(|p| if j == 0 && !sum { self.b.from_key(d, p[0]) } else { p[j] })
+                    .collect();
                 if !self.wanted(r).is_empty() {
                     self.provide(r, layout.clone(), ids);
                 }
@@ -154,7 +167,8 @@ impl Lower<'_> {
             return;
         }
         let other = if axis == 0 { self.shape(operands[0]).1 } else { self.shape(operands[0]).0 };
-        let words: Vec<Dtype> = (0..operands.len()).map(|j| shared_dtype(if j == 0 { k } else { Dtype::U32 })).collect();
+        let words: Vec<Dtype> =
+            (0..operands.len()).map(|j| shared_dtype(if j == 0 { k } else { Dtype::U32 })).collect();
         let at = self.through_shared(combine, k, &layout, axis, &rest, other, &parts, &words);
         for (j, &r) in results.iter().enumerate() {
             for l in self.wanted(r) {
@@ -206,7 +220,8 @@ impl Lower<'_> {
         let b = &mut self.b;
         b.once_per_copy(layout.idle_threads(), |b| {
             for (s, p) in parts.iter().enumerate() {
-                let off: u32 = layout.regs.iter().enumerate().map(|(i, bit)| ((s >> i & 1) as u32) << place(bit)).sum();
+                let off: u32 =
+                    layout.regs.iter().enumerate().map(|(i, bit)| ((s >> i & 1) as u32) << place(bit)).sum();
                 let index = b.addc(thread, off);
                 let index = b.padded(index);
                 for (j, &x) in p.iter().enumerate() {
@@ -217,7 +232,13 @@ impl Lower<'_> {
         });
         let mut span = region;
         while n > 1 {
-            let radix = if n <= 32 { n } else if n <= 256 { 16 } else { 32 };
+            let radix = if n <= 32 {
+                n
+            } else if n <= 256 {
+                16
+            } else {
+                32
+            };
             let count = other * n / radix;
             let target = padded_size(count);
             b.barrier();

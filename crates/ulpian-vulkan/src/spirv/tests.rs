@@ -277,8 +277,7 @@ fn reductions_are_valid_in_every_shape() {
     }
 }
 
-#[test]
-fn arg_reductions_and_softmax_are_valid() {
+pub(super) fn softmax_argmax() -> Kernel {
     let mut k = Ir::new(&[(F32, Read), (I32, Write), (F32, Write)], 0);
     let i = k.tile(4, 512);
     let x = k.load(0, i, None, true);
@@ -298,7 +297,12 @@ fn arg_reductions_and_softmax_are_valid() {
     let o = k.bin(Binary::Add, base, r);
     let at = k.convert(at, I32);
     k.store(1, o, None, at, false);
-    let kernel = k.kernel("softmax_argmax");
+    k.kernel("softmax_argmax")
+}
+
+#[test]
+fn arg_reductions_and_softmax_are_valid() {
+    let kernel = softmax_argmax();
     for caps in [full(), plain()] {
         checked(&kernel, &caps);
     }
@@ -325,27 +329,46 @@ fn every_function_is_valid_in_both_float_types() {
     }
 }
 
-#[test]
-fn conversions_between_all_dtypes_are_valid() {
+pub(super) fn conversions() -> Vec<(Dtype, Dtype, Kernel)> {
     let all = [Bool, U8, U32, I32, I64, F16, Bf16, F32, F64];
+    let mut out = Vec::new();
     for from in all {
         for to in all {
             let mut k = Ir::new(&[(from, Read), (to, Write)], 1);
             let (i, m) = k.lanes(64);
-            let x = k.op(from, 1, 64, Op::Load { buffer: 0, index: i, mask: Some(m), fill: 0, contiguous: true });
+            let x =
+                k.op(from, 1, 64, Op::Load { buffer: 0, index: i, mask: Some(m), fill: 0, contiguous: true });
             let y = k.convert(x, to);
             k.store(1, i, Some(m), y, true);
-            let kernel = k.kernel(&format!("convert_{from}_{to}"));
-            checked(&kernel, &full());
-            if from.size() < 8 && to.size() < 8 {
-                checked(&kernel, &bare());
-            }
+            out.push((from, to, k.kernel(&format!("convert_{from}_{to}"))));
+        }
+    }
+    out
+}
+
+#[test]
+fn conversions_between_all_dtypes_are_valid() {
+    for (from, to, kernel) in conversions() {
+        checked(&kernel, &full());
+        if from.size() < 8 && to.size() < 8 {
+            checked(&kernel, &bare());
         }
     }
 }
 
-#[test]
-fn loops_conditions_and_dots_are_valid() {
+/// Outputs: a*b, fma(a, b, c).
+pub(super) fn multiply_add_kernel(cols: u32) -> Kernel {
+    let mut k = Ir::new(&[(F32, Read), (F32, Read), (F32, Read), (F32, Write), (F32, Write)], 1);
+    let (i, m) = k.lanes(cols);
+    let [a, b, c] = [0, 1, 2].map(|j| k.load(j, i, Some(m), true));
+    let p = k.bin(Binary::Mul, a, b);
+    let f = k.fma(a, b, c);
+    k.store(3, i, Some(m), p, true);
+    k.store(4, i, Some(m), f, true);
+    k.kernel("multiply_add")
+}
+
+pub(super) fn loops() -> Kernel {
     let mut k = Ir::new(&[(F32, Read), (F32, Read), (F32, Write)], 1);
     let zero = k.lit(F32, 0);
     let acc0 = k.broadcast(zero, 32, 32);
@@ -384,7 +407,12 @@ fn loops_conditions_and_dots_are_valid() {
     k.store(2, o, None, sum, true);
     let body = k.close(vec![]);
     k.push(vec![], Op::If { cond: yes, body });
-    let kernel = k.kernel("loops");
+    k.kernel("loops")
+}
+
+#[test]
+fn loops_conditions_and_dots_are_valid() {
+    let kernel = loops();
     for caps in [full(), plain()] {
         checked(&kernel, &caps);
     }
@@ -407,6 +435,105 @@ fn many_buffers_go_through_a_block_in_memory() {
     let kernel = k.kernel("many");
     for caps in [full(), plain()] {
         assert!(checked(&kernel, &caps).indirect);
+    }
+}
+
+/// `[m, n]` tiles of an (M x K)(K x N) product. Parameters: M, N, K, then for each operand base, outer stride and k
+/// stride; the output is row-major.
+pub(super) fn product(d: Dtype, m: u32, n: u32, units: [Unit; 2], aligned: bool) -> Kernel {
+    let lane = d.lane();
+    let mut k = Ir::new(&[(d, Read), (d, Read), (lane, Write)], 9);
+    let p: Vec<Value> = (0..9).map(|i| k.param(i)).collect();
+    let pid = k.pid();
+    let (tm, tn) = (k.lit(U32, m as u64), k.lit(U32, n as u64));
+    let less = k.lit(U32, n as u64 - 1);
+    let up = k.bin(Binary::Add, p[1], less);
+    let across = k.bin(Binary::Div, up, tn);
+    let (down, right) = (k.bin(Binary::Div, pid, across), k.bin(Binary::Rem, pid, across));
+    let (row0, col0) = (k.bin(Binary::Mul, down, tm), k.bin(Binary::Mul, right, tn));
+    let strided = |buffer: u32, outer0: Value, limit: Value, at: usize, unit: Unit| Operand::Strided {
+        buffer,
+        base: p[at],
+        outer0,
+        outer_limit: limit,
+        outer_stride: p[at + 1],
+        k_stride: p[at + 2],
+        unit,
+        aligned,
+    };
+    let (a, b) = (strided(0, row0, p[0], 3, units[0]), strided(1, col0, p[1], 6, units[1]));
+    let c = k.op(lane, m, n, Op::Contract(Box::new(Contract { k: p[2], a, b })));
+    finish_product(&mut k, [row0, col0], [p[0], p[1]], [m, n], c, aligned);
+    k.kernel(&format!("product_{d}_{m}_{n}_{units:?}_{aligned}"))
+}
+
+fn finish_product(k: &mut Ir, at: [Value; 2], limit: [Value; 2], tile: [u32; 2], c: Value, aligned: bool) {
+    let (r, col) = (k.iota(0, tile[0]), k.iota(1, tile[1]));
+    let (r, col) = (k.bin(Binary::Add, at[0], r), k.bin(Binary::Add, at[1], col));
+    let (mr, mc) = (k.cmp(Compare::Lt, r, limit[0]), k.cmp(Compare::Lt, col, limit[1]));
+    let mask = k.bin(Binary::And, mr, mc);
+    let line = k.bin(Binary::Mul, r, limit[1]);
+    let index = k.bin(Binary::Add, line, col);
+    k.store(2, index, Some(mask), c, aligned && tile[1] >= 4);
+}
+
+/// As [`product`] in f32, the left operand computed lane by lane (an element doubled, zero beyond the limit).
+pub(super) fn lanes_product(m: u32, n: u32) -> Kernel {
+    let mut kernel = product(F32, m, n, [Unit::K, Unit::Outer], false);
+    let base = kernel.types.len() as u32;
+    let mut types = vec![
+        Type { dtype: U32, rows: m, cols: 1 },
+        Type { dtype: U32, rows: 1, cols: 8 },
+        Type { dtype: U32, rows: m, cols: 1 },
+        Type { dtype: Bool, rows: m, cols: 1 },
+        Type { dtype: U32, rows: m, cols: 1 },
+        Type { dtype: U32, rows: m, cols: 8 },
+        Type { dtype: F32, rows: m, cols: 8 },
+        Type { dtype: F32, rows: m, cols: 8 },
+        Type { dtype: Bool, rows: m, cols: 8 },
+    ];
+    let v = |i: u32| Value(base + i);
+    for inst in &mut kernel.body.insts {
+        let Op::Contract(c) = &mut inst.op else { continue };
+        let Operand::Strided { outer0, outer_limit, outer_stride, .. } = c.a.clone() else { continue };
+        let inst = |r: u32, op: Op| Inst { results: vec![v(r)], op };
+        c.a = Operand::Lanes(Block {
+            params: vec![v(0), v(1)],
+            insts: vec![
+                inst(2, Op::Binary(Binary::Add, v(0), outer0)),
+                inst(3, Op::Compare(Compare::Lt, v(2), outer_limit)),
+                inst(4, Op::Binary(Binary::Mul, v(2), outer_stride)),
+                inst(5, Op::Binary(Binary::Add, v(4), v(1))),
+                inst(8, Op::Broadcast(v(3))),
+                inst(6, Op::Load { buffer: 0, index: v(5), mask: Some(v(8)), fill: 0, contiguous: false }),
+                inst(7, Op::Binary(Binary::Add, v(6), v(6))),
+            ],
+            yields: vec![v(7)],
+        });
+    }
+    kernel.types.append(&mut types);
+    kernel.name = format!("lanes_product_{m}_{n}");
+    kernel
+}
+
+pub(super) const SHAPES: [(u32, u32); 8] =
+    [(128, 128), (64, 64), (32, 32), (128, 64), (8, 1), (32, 1), (1, 8), (1, 64)];
+
+#[test]
+fn products_are_valid_in_every_shape() {
+    for (m, n) in SHAPES {
+        for units in [[Unit::K, Unit::Outer], [Unit::Outer, Unit::K], [Unit::Neither, Unit::Neither]] {
+            for aligned in [true, false] {
+                on_all(&product(F32, m, n, units, aligned));
+                on_all(&product(I32, m, n, units, aligned));
+                on_all(&product(F16, m, n, units, aligned));
+                if m * n <= 64 * 64 {
+                    checked(&product(F64, m, n, units, aligned), &full());
+                    checked(&product(I64, m, n, units, aligned), &plain());
+                }
+            }
+        }
+        on_all(&lanes_product(m, n));
     }
 }
 
