@@ -22,6 +22,7 @@ scripts/deps.sh "$@" || exit 1
 export ULPIAN_VALIDATE=1
 # Software drivers compile a shader at its first dispatch: kept between runs, this saves minutes.
 export MESA_SHADER_CACHE_DIR=${MESA_SHADER_CACHE_DIR:-$PWD/target/mesa-shader-cache}
+export ULPIAN_CACHE=${ULPIAN_CACHE:-$PWD/target/ulpian-cache}
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 
 summary=()
