@@ -59,7 +59,9 @@ pub(crate) fn ulp_at(x: f64, dtype: Dtype) -> f64 {
         let e = (x.abs().to_bits() >> 52) as i32 - 1023;
         e.max(least)
     };
-    2f64.powi((exponent - bits + 1).max(-1074))
+    let e = exponent - bits + 1;
+    // `powi` has no subnormal results.
+    if e >= -1022 { 2f64.powi(e) } else { f64::from_bits(1 << (e + 1074)) }
 }
 
 /// The largest finite value.
@@ -72,43 +74,46 @@ fn largest(dtype: Dtype) -> f64 {
     }
 }
 
-/// A value just outside `tolerance` around `reference` at element `i`: the negative control of every op here.
+/// What a comparison grants an f64 reference, which is itself only good to a few ULP.
+const REFERENCE_ULP: f64 = 4.0;
+
+/// A value just outside `tolerance` around `reference` at element `i`: the negative control of every op here. Where
+/// the reference is not finite nothing is near it, and the control is of the other kind.
 pub(crate) fn just_outside(reference: f64, tolerance: &Tolerance, i: usize, output: Dtype) -> f64 {
     if !output.is_float() {
-        return if output == Dtype::Bool { 1.0 - reference } else { reference + 1.0 };
+        let next = if output == Dtype::Bool { 1.0 - reference } else { reference + 1.0 };
+        // Past 2^53 the neighbour in i64 is not an f64.
+        return if next != reference { next } else { reference * 0.5 };
     }
-    if reference.is_nan() {
-        return 0.0;
-    }
-    if reference.is_infinite() {
-        return -reference;
+    if !reference.is_finite() {
+        return if reference.is_nan() { 0.0 } else { f64::NAN };
     }
     let ulp = ulp_at(reference, output);
-    let beyond = match tolerance {
-        Tolerance::Exact { .. } => ulp,
-        Tolerance::Ulp { ulp: bound, .. } => {
-            // The reference is itself an f64: nothing lies between its neighbours.
-            if output == Dtype::F64 { (bound.floor() + 1.0) * ulp } else { bound * 1.001 * ulp }
-        }
+    let double = output == Dtype::F64;
+    let bound = match tolerance {
+        Tolerance::Exact { .. } => 0.0,
+        Tolerance::Ulp { ulp: bound, .. } => bound * ulp,
         Tolerance::Backward { units, scale, .. } => {
-            let bound = units * unit(output) * scale.get(i).copied().unwrap_or(0.0) + 0.5 * ulp;
-            if output == Dtype::F64 { bound * 1.001 + ulp } else { bound * 1.001 }
+            let scale = scale.get(i).copied().unwrap_or(0.0);
+            units * (unit(output) * scale + flush_loss(output)) + 0.5 * ulp
         }
     };
-    // Toward zero near the top of the range, so that the control stays a number.
-    let out = if reference.abs() + beyond > largest(output) {
-        reference - beyond.copysign(reference)
-    } else {
-        reference + beyond
+    let exact = matches!(tolerance, Tolerance::Exact { .. });
+    let beyond = match (exact, double) {
+        // Below the least normal number values may be flushed.
+        (true, _) => ulp.max(2f64.powi(format(output).1)),
+        (false, true) => bound * 1.001 + (REFERENCE_ULP + 1.0) * ulp,
+        (false, false) => bound * 1.001,
     };
-    if beyond < f64::from(f32::MIN_POSITIVE)
-        && output != Dtype::F64
-        && out.abs() < 2f64.powi(format(output).1)
-    {
-        // A difference below the least normal number is flush's business, not an error.
-        return 2f64.powi(format(output).1 + 1).copysign(out);
+    let (top, least) = (largest(output), 2f64.powi(format(output).1));
+    // What rounds to infinity is far from half the range. Otherwise away from zero, but toward it near the top of
+    // the range, so that the control stays a number; and out of the reach of flushing.
+    if reference.abs() > top {
+        return (0.5 * top).copysign(reference);
     }
-    out
+    let sign = if reference.abs() + beyond > top { -1.0 } else { 1.0 };
+    let out = reference + sign * beyond.copysign(reference);
+    if !double && out.abs() < least { (2.0 * least).copysign(out) } else { out }
 }
 
 /// ceil(log2 n): the depth of the adjacent tree.

@@ -57,8 +57,22 @@ pub use unary::{
 
 use pointwise::Map;
 use std::sync::Arc;
-use ulpian_graph::{Movement, Op};
+use ulpian_graph::transform::Algebra;
+use ulpian_graph::{Movement, Node, Op, OpError};
 use ulpian_num::Dtype;
+
+/// What the transforms of `ulpian-graph` need of a catalogue: pass `&Catalogue` to `grad`, `jvp` and `vmap`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Catalogue;
+
+impl Algebra for Catalogue {
+    fn add(&self, a: &Node, b: &Node) -> Result<Node, OpError> {
+        add(a, b)
+    }
+    fn expand_leading(&self, x: &Node, extent: usize) -> Result<Node, OpError> {
+        movement::lead(x, extent)
+    }
+}
 
 /// One instance of every op; any instance answers for its family.
 pub fn catalogue() -> Vec<Arc<dyn Op>> {
