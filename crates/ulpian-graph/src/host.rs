@@ -67,6 +67,13 @@ impl RefTensor {
             RefData::Int(v) => v.iter().map(|&x| x as f64).collect(),
         }
     }
+    /// Element `i` as i64 (a float truncated, saturating).
+    pub fn to_i64_at(&self, i: usize) -> i64 {
+        match &self.data {
+            RefData::Float(v) => v[i] as i64,
+            RefData::Int(v) => v[i],
+        }
+    }
     /// All elements as i64 (floats truncated, saturating).
     pub fn to_i64(&self) -> Vec<i64> {
         match &self.data {

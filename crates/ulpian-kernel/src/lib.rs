@@ -8,6 +8,7 @@
 pub mod device;
 pub mod interp;
 pub mod ir;
+pub mod native_tiles;
 pub mod record;
 pub mod simplify;
 pub mod target;
