@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use ulpian_kernel::device::{Binding, Device, DeviceError, DeviceFacts, Launch, Memory, Verdict};
-use ulpian_kernel::interp::{Isa, Plan, RawBuffer, Scratch};
+use ulpian_kernel::interp::{Isa, Plan, Product, RawBuffer, Scratch};
 use ulpian_num::Dtype;
 
 /// How to open the CPU. `ULPIAN_THREADS` and `ULPIAN_ISA` (avx512, avx2, neon, scalar) override what is left open here.
@@ -26,6 +26,7 @@ pub struct Cpu {
     pub(crate) isa: Isa,
     plans: Mutex<HashMap<[u8; 32], Arc<Plan>>>,
     pub(crate) scratch: Vec<Mutex<Scratch>>,
+    pub(crate) packed: crate::gemm::Packed,
     /// Allocations until a planted failure; none when 0.
     fault: AtomicU64,
 }
@@ -94,7 +95,17 @@ impl Cpu {
         };
         let scratch = (0..pool.threads()).map(|_| Mutex::default()).collect();
         let plans = Mutex::default();
-        Ok(Cpu { facts, heap: Arc::default(), pool, isa, plans, scratch, fault: AtomicU64::new(fault) })
+        let packed = crate::gemm::Packed::new(pool.threads());
+        Ok(Cpu {
+            facts,
+            heap: Arc::default(),
+            pool,
+            isa,
+            plans,
+            scratch,
+            packed,
+            fault: AtomicU64::new(fault),
+        })
     }
 
     /// Threads that a launch uses, the caller's among them.
@@ -184,6 +195,19 @@ impl Device for Cpu {
         }
         let plan = self.plan(launch)?;
         let buffers = launch.bindings.iter().map(|b| self.resolve(b)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(shape) = Product::of(&plan) {
+            let dtypes: Vec<Dtype> = launch.kernel.kernel.buffers.iter().map(|b| b.dtype).collect();
+            let call = crate::gemm::Call {
+                cpu: self,
+                plan: &plan,
+                buffers: &buffers,
+                dtypes: &dtypes,
+                params: &launch.params,
+            };
+            if crate::gemm::run(&call, shape, launch.programs).map_err(|e| self.kernel_error(launch, e))? {
+                return Ok(());
+            }
+        }
         crate::launch::run(self, &plan, launch.programs, &buffers, &launch.params)
             .map_err(|e| self.kernel_error(launch, e))
     }

@@ -5,6 +5,7 @@
 //! interpreter; what lives here is how to run it fast, and the tuned products.
 
 mod device;
+mod gemm;
 mod launch;
 mod memory;
 mod pool;
@@ -14,3 +15,5 @@ pub use ulpian_kernel::interp::Isa;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_product;

@@ -85,6 +85,32 @@ impl Plan {
     }
 }
 
+/// The rows and columns of a windowed region that some store lets through: only they need be computed.
+/// Its uniform steps have run.
+pub(crate) fn live(region: &Region, f: &Frame) -> (u32, u32, u32, u32) {
+    let (mut r0, mut r1, mut c0, mut c1) = (u32::MAX, 0, u32::MAX, 0);
+    for s in &region.steps {
+        let Step::Store { mask, value, .. } = s else { continue };
+        let v = region.val(*value);
+        let mut live = (0, region.rows, 0, region.cols);
+        if let Some(m) = mask {
+            if region.val(*m).class == Class::Mask {
+                if let Holes::Rect { r0, r1, c0, c1 } = f.holes(&f.masks[*m as usize], v.rows, v.cols) {
+                    // Along an extent of 1 every window sees the lane.
+                    let none = r0 >= r1 || c0 >= c1;
+                    let rows = if v.rows == 1 && !none { (0, region.rows) } else { (r0, r1) };
+                    let cols = if v.cols == 1 && !none { (0, region.cols) } else { (c0, c1) };
+                    live = (rows.0, rows.1, cols.0, cols.1);
+                }
+            }
+        }
+        if live.0 < live.1 && live.2 < live.3 {
+            (r0, r1, c0, c1) = (r0.min(live.0), r1.max(live.1), c0.min(live.2), c1.max(live.3));
+        }
+    }
+    if r0 < r1 && c0 < c1 { (r0, r1, c0, c1) } else { (0, 0, 0, 0) }
+}
+
 impl Exec<'_> {
     pub fn program(&self, frames: &mut [Frame]) -> Result<(), InterpError> {
         let region = &self.plan.regions[0];
@@ -106,27 +132,7 @@ impl Exec<'_> {
         f.prepare(self.plan.id, 0, region, (rows * cols) as usize);
         f.enter(region, Some(Window { row: 0, col: 0, rows: 1, cols: 1 }));
         self.steps(region, f, frames, &region.uniform)?;
-        // Only where some store lets lanes through need anything be computed.
-        let (mut r0, mut r1, mut c0, mut c1) = (u32::MAX, 0, u32::MAX, 0);
-        for s in &region.steps {
-            let Step::Store { mask, value, .. } = s else { continue };
-            let v = region.val(*value);
-            let mut live = (0, region.rows, 0, region.cols);
-            if let Some(m) = mask {
-                if region.val(*m).class == Class::Mask {
-                    if let Holes::Rect { r0, r1, c0, c1 } = f.holes(&f.masks[*m as usize], v.rows, v.cols) {
-                        // Along an extent of 1 every window sees the lane.
-                        let none = r0 >= r1 || c0 >= c1;
-                        let rows = if v.rows == 1 && !none { (0, region.rows) } else { (r0, r1) };
-                        let cols = if v.cols == 1 && !none { (0, region.cols) } else { (c0, c1) };
-                        live = (rows.0, rows.1, cols.0, cols.1);
-                    }
-                }
-            }
-            if live.0 < live.1 && live.2 < live.3 {
-                (r0, r1, c0, c1) = (r0.min(live.0), r1.max(live.1), c0.min(live.2), c1.max(live.3));
-            }
-        }
+        let (r0, r1, c0, c1) = live(region, f);
         let mut row = r0;
         while row < r1 {
             let mut col = c0;

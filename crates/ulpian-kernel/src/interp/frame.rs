@@ -77,8 +77,9 @@ impl Frame {
             // The stagger keeps equal offsets of neighbouring slots out of one cache set.
             total += (count * size).next_multiple_of(64) + if count > 16 { 64 * (1 + i % 3) } else { 0 };
         }
-        self.arena.clear();
-        self.arena.resize(total / 64 + 1, Line([0; 64]));
+        if self.arena.len() * 64 <= total {
+            self.arena.resize(total / 64 + 1, Line([0; 64]));
+        }
         let base = self.arena.as_mut_ptr().cast::<u8>();
         let n = region.vals.len();
         self.home.clear();

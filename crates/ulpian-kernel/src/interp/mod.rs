@@ -17,12 +17,14 @@ mod memory;
 pub mod oracle;
 mod plan;
 mod product;
+mod product_form;
 mod reduce;
 mod slots;
 
 pub use exec::Scratch;
 pub use isa::Isa;
 pub use plan::Plan;
+pub use product_form::{Operand, Product, ProductScalars, Tile};
 
 use ulpian_num::Dtype;
 

@@ -222,6 +222,8 @@ pub struct Plan {
     pub(crate) keep: bool,
     /// The kernel's body is the first.
     pub(crate) regions: Vec<Region>,
+    /// The body as a product with an elementwise epilogue, if it is one: the windowed region and its `Contract` step.
+    pub(crate) product: Option<(Region, Step)>,
     pub(crate) id: u64,
 }
 
@@ -235,6 +237,7 @@ impl Plan {
         collect_defs(&kernel.body, &mut defs);
         let mut all = Lowering { kernel, defs, regions: vec![Region::default()] };
         let body = all.region(&kernel.body, None)?;
+        let product = as_product(&body);
         all.regions[0] = body;
         Ok(Plan {
             name: kernel.name.clone(),
@@ -242,6 +245,7 @@ impl Plan {
             params: kernel.params,
             keep: kernel.keep_subnormals,
             regions: all.regions,
+            product,
             id: NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
         })
     }
@@ -250,6 +254,62 @@ impl Plan {
     pub fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// Parts a windowed region's steps into those on scalars and symbolic tiles, and the rest.
+fn split(region: &mut Region) {
+    let vals = &region.vals;
+    let (uniform, tiles): (Vec<_>, Vec<_>) = std::mem::take(&mut region.steps).into_iter().partition(|s| {
+        let dst = match s {
+            Step::Const { dst, .. }
+            | Step::Param { dst, .. }
+            | Step::ProgramId { dst }
+            | Step::Iota { dst, .. }
+            | Step::AffineBinary { dst, .. }
+            | Step::AffineCopy { dst, .. }
+            | Step::MaskCompare { dst, .. }
+            | Step::MaskAnd { dst, .. }
+            | Step::ScalarU32 { dst, .. }
+            | Step::View { dst, .. }
+            | Step::Load { dst, .. } => *dst,
+            Step::Map(m) => m.dst,
+            _ => return false,
+        };
+        vals[dst as usize].as_ref().is_some_and(|v| v.is_scalar() || v.class != Class::Tile)
+    });
+    region.uniform = uniform;
+    region.steps = tiles;
+}
+
+/// A region of one product and elementwise steps on its tile, ready to be run window by window.
+fn as_product(body: &Region) -> Option<(Region, Step)> {
+    let simple = |s: &Step| {
+        !matches!(
+            s,
+            Step::Reduce { .. } | Step::Dot { .. } | Step::Loop { .. } | Step::While { .. } | Step::If { .. }
+        )
+    };
+    let fits = |v: &Val| (v.rows == 1 || v.rows == body.rows) && (v.cols == 1 || v.cols == body.cols);
+    let at = body.steps.iter().position(|s| matches!(s, Step::Contract { .. }))?;
+    let mut region = body.clone();
+    let contract = region.steps.remove(at);
+    let Step::Contract { dst, .. } = &contract else { return None };
+    let tile = body.val(*dst);
+    let whole = (tile.rows, tile.cols) == (body.rows, body.cols);
+    let alone = !region.steps.iter().any(|s| matches!(s, Step::Contract { .. }));
+    if !whole
+        || !alone
+        || tile.is_scalar()
+        || !region.steps.iter().all(simple)
+        || !body.vals.iter().flatten().all(fits)
+    {
+        return None;
+    }
+    region.windowed = true;
+    region.slots.clear();
+    split(&mut region);
+    super::slots::assign(&mut region);
+    Some((region, contract))
 }
 
 fn collect_defs<'k>(block: &'k Block, defs: &mut HashMap<V, &'k Inst>) {
@@ -358,29 +418,7 @@ impl Lowering<'_> {
             cols,
         };
         if windowed {
-            let vals = &region.vals;
-            let steps = std::mem::take(&mut region.steps);
-            let (uniform, tiles): (Vec<_>, Vec<_>) = steps.into_iter().partition(|s| {
-                let dst = match s {
-                    Step::Store { .. } => return false,
-                    Step::Const { dst, .. }
-                    | Step::Param { dst, .. }
-                    | Step::ProgramId { dst }
-                    | Step::Iota { dst, .. }
-                    | Step::AffineBinary { dst, .. }
-                    | Step::AffineCopy { dst, .. }
-                    | Step::MaskCompare { dst, .. }
-                    | Step::MaskAnd { dst, .. }
-                    | Step::ScalarU32 { dst, .. }
-                    | Step::View { dst, .. }
-                    | Step::Load { dst, .. } => *dst,
-                    Step::Map(m) => m.dst,
-                    _ => return false,
-                };
-                vals[dst as usize].as_ref().is_some_and(|v| v.is_scalar() || v.class != Class::Tile)
-            });
-            region.uniform = uniform;
-            region.steps = tiles;
+            split(&mut region);
         }
         super::slots::assign(&mut region);
         Ok(region)

@@ -1,0 +1,225 @@
+//! The tuned product against the oracle, bit for bit, on every thread count and instruction set.
+
+use crate::{Cpu, Isa, Options};
+use ulpian_kernel::device::{Binding, Device, Launch, Prepared};
+use ulpian_kernel::interp::oracle;
+use ulpian_kernel::ir::{Access, Contract, Kernel, Operand, Unit};
+use ulpian_kernel::record::{Traced, record};
+use ulpian_num::Dtype;
+use ulpian_num::real::Val;
+
+type U = Val<Traced, u32>;
+
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    dtype: Dtype,
+    tile: (u32, u32),
+    a_transposed: bool,
+    b_transposed: bool,
+    lanes: bool,
+    keep: bool,
+}
+
+/// `C = relu(op(A) op(B) + bias)`.
+fn matmul(f: Form) -> Kernel {
+    record("matmul", f.keep, |r| {
+        let a = r.buffer(f.dtype, Access::Read);
+        let b = r.buffer(f.dtype, Access::Read);
+        let bias = r.buffer(Dtype::F32, Access::Read);
+        let c = r.buffer(Dtype::F32, Access::Write);
+        let (m, n, k) = (r.param(), r.param(), r.param());
+        let (tm, tn) = f.tile;
+        let tiles_n = (n + U::lit(tn - 1)).quot(U::lit(tn));
+        let pid = r.program_id();
+        let (i0, j0) = (pid.quot(tiles_n) * U::lit(tm), pid.rem(tiles_n) * U::lit(tn));
+        let (zero, one) = (U::lit(0), U::lit(1));
+        let (am, ak) = if f.a_transposed { (one, m) } else { (k, one) };
+        let (bn, bk) = if f.b_transposed { (k, one) } else { (one, n) };
+        let side = |buffer, outer0: U, limit: U, os: U, ks: U| Operand::Strided {
+            buffer,
+            base: zero.0,
+            outer0: outer0.0,
+            outer_limit: limit.0,
+            outer_stride: os.0,
+            k_stride: ks.0,
+            unit: Unit::Neither,
+            aligned: false,
+        };
+        let (sa, sb) = if f.lanes {
+            let sa = r.lanes_operand(0, tm, 8, |r, o, kk| {
+                let row = i0 + o;
+                r.load(a, row * am + kk * ak, Some(row.lt(m)), 0, false)
+            });
+            let sb = r.lanes_operand(1, tn, 8, |r, o, kk| {
+                let col = j0 + o;
+                r.load(b, kk * bk + col * bn, Some(col.lt(n)), 0, false)
+            });
+            (sa, sb)
+        } else {
+            (side(a, i0, m, am, ak), side(b, j0, n, bn, bk))
+        };
+        let p = r.contract(Dtype::F32, tm, tn, Contract { k: k.0, a: sa, b: sb });
+        let row = i0 + r.iota(tm, 0);
+        let col = j0 + r.iota(tn, 1);
+        let v = r.load(bias, col, Some(col.lt(n)), 0, false);
+        let s = Val::<Traced, f32>::new(p) + Val::new(v);
+        let y = Val::select(s.le(Val::lit(0.0)), Val::lit(0.0), s);
+        r.store(c, row * n + col, Some(row.lt(m).and(col.lt(n))), y.0, false);
+    })
+    .unwrap()
+}
+
+fn random(seed: &mut u64, scale: f32, nasty: bool) -> f32 {
+    *seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    let x = ((*seed >> 40) as f32 / (1u32 << 23) as f32 - 1.0) * scale;
+    match (*seed >> 33) % 97 {
+        0 if nasty => f32::NAN,
+        1 if nasty => f32::INFINITY,
+        2 => -0.0,
+        3 => f32::from_bits((*seed >> 35) as u32 & 0x807f_ffff),
+        _ => x,
+    }
+}
+
+fn bytes(d: Dtype, v: &[f32]) -> Vec<u8> {
+    v.iter()
+        .flat_map(|x| match d {
+            Dtype::F16 => ulpian_num::convert::f32_to_f16(*x).0.to_le_bytes().to_vec(),
+            Dtype::Bf16 => ulpian_num::convert::f32_to_bf16(*x).0.to_le_bytes().to_vec(),
+            _ => x.to_le_bytes().to_vec(),
+        })
+        .collect()
+}
+
+fn devices() -> Vec<Cpu> {
+    let mut all = vec![];
+    for isa in Isa::ALL.into_iter().filter(|i| i.available()) {
+        for threads in [1, 3] {
+            all.push(Cpu::new(Options { threads: Some(threads), isa: Some(isa) }).unwrap());
+        }
+    }
+    all
+}
+
+fn check(cpus: &[Cpu], f: Form, (m, n, k): (usize, usize, usize), scale: f32, nasty: bool) {
+    let kernel = matmul(f);
+    let mut seed = (m * 31 + n * 7 + k) as u64;
+    let mut values = |n: usize| (0..n).map(|_| random(&mut seed, scale, nasty)).collect::<Vec<f32>>();
+    let data = [
+        bytes(f.dtype, &values(m * k)),
+        bytes(f.dtype, &values(k * n)),
+        bytes(Dtype::F32, &vec![scale * scale * 0.25; n]),
+        vec![0; m * n * 4],
+    ];
+    let params = [m as u32, n as u32, k as u32];
+    let programs = (m.div_ceil(f.tile.0 as usize) * n.div_ceil(f.tile.1 as usize)) as u64;
+    let mut want = data.to_vec();
+    oracle::run(&kernel, programs, &mut want, &params).unwrap();
+    let kernel = Prepared::new(kernel);
+    for cpu in cpus {
+        let bindings: Vec<Binding> = data
+            .iter()
+            .map(|d| {
+                let b = Binding { memory: cpu.allocate(d.len() as u64).unwrap(), offset: 0 };
+                cpu.upload(&b, d).unwrap();
+                b
+            })
+            .collect();
+        let out = bindings[3].clone();
+        cpu.run(&Launch { kernel: kernel.clone(), bindings, params: params.to_vec(), programs }).unwrap();
+        let mut have = vec![0; m * n * 4];
+        cpu.download(&out, &mut have).unwrap();
+        for (i, (x, y)) in have.chunks(4).zip(want[3].chunks(4)).enumerate() {
+            let (x, y) =
+                (f32::from_le_bytes(x.try_into().unwrap()), f32::from_le_bytes(y.try_into().unwrap()));
+            assert!(
+                x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan(),
+                "{cpu:?} {f:?} {m}x{n}x{k}: element {i} is {x:e} ({:08x}), want {y:e} ({:08x})",
+                x.to_bits(),
+                y.to_bits()
+            );
+        }
+    }
+}
+
+const PLAIN: Form = Form {
+    dtype: Dtype::F32,
+    tile: (32, 64),
+    a_transposed: false,
+    b_transposed: false,
+    lanes: false,
+    keep: false,
+};
+
+#[test]
+fn products_of_every_layout_have_the_contracts_bits() {
+    let cpus = devices();
+    for a_transposed in [false, true] {
+        for b_transposed in [false, true] {
+            for lanes in [false, true] {
+                let f = Form { a_transposed, b_transposed, lanes, ..PLAIN };
+                for shape in [(1, 1, 1), (3, 5, 0), (33, 65, 7), (64, 10, 128), (15, 130, 33), (40, 70, 1030)]
+                {
+                    check(&cpus, f, shape, 1.0, true);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn products_of_halves_widen_first() {
+    let cpus = devices();
+    for dtype in [Dtype::F16, Dtype::Bf16] {
+        for b_transposed in [false, true] {
+            check(&cpus, Form { dtype, b_transposed, ..PLAIN }, (37, 41, 50), 1.0, false);
+        }
+    }
+}
+
+#[test]
+fn products_through_the_subnormal_range_flush_or_keep_as_asked() {
+    let cpus = devices();
+    for keep in [false, true] {
+        for scale in [1.1e-19f32, 3e-20, 5e-19] {
+            check(&cpus, Form { keep, ..PLAIN }, (30, 50, 40), scale, false);
+            check(&cpus, Form { keep, ..PLAIN }, (2, 33, 1100), scale, false);
+        }
+    }
+}
+
+#[test]
+fn long_products_add_block_results_in_order() {
+    let cpus = devices();
+    check(&cpus, PLAIN, (5, 9, 4097), 1.0, false);
+    check(&cpus, Form { tile: (64, 64), a_transposed: true, ..PLAIN }, (3, 70, 2048), 1.0, false);
+}
+
+#[test]
+fn a_row_has_the_same_bits_alone_and_in_any_batch() {
+    let cpu = &devices()[0];
+    let kernel = Prepared::new(matmul(PLAIN));
+    let (n, k) = (70usize, 1500usize);
+    let mut seed = 5;
+    let mut values = |n: usize| (0..n).map(|_| random(&mut seed, 1.0, false)).collect::<Vec<f32>>();
+    let (a, b, bias) = (values(40 * k), values(k * n), values(n));
+    let run = |a: &[f32], m: usize| {
+        let bind = |v: &[f32]| {
+            let b = Binding { memory: cpu.allocate(v.len() as u64 * 4).unwrap(), offset: 0 };
+            cpu.upload(&b, &bytes(Dtype::F32, v)).unwrap();
+            b
+        };
+        let out = bind(&vec![0.0; m * n]);
+        let bindings = vec![bind(a), bind(&b), bind(&bias), out.clone()];
+        let params = vec![m as u32, n as u32, k as u32];
+        let programs = (m.div_ceil(32) * n.div_ceil(64)) as u64;
+        cpu.run(&Launch { kernel: kernel.clone(), bindings, params, programs }).unwrap();
+        let mut have = vec![0; m * n * 4];
+        cpu.download(&out, &mut have).unwrap();
+        have
+    };
+    let whole = run(&a, 40);
+    for row in [0usize, 1, 13, 39] {
+        assert_eq!(run(&a[row * k..(row + 1) * k], 1), whole[row * n * 4..(row + 1) * n * 4], "row {row}");
+    }
+}
