@@ -3,14 +3,16 @@
 mod common;
 use common::{Body, data, gather, map, matmul, movement, reduce};
 use proptest::prelude::*;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use ulpian_graph::{GraphError, HostTensor, Movement, Node, Options, Program, TensorType, native};
 use ulpian_kernel::device::{Binding, Device, Memory};
 use ulpian_kernel::ir::Combine;
 use ulpian_num::Dtype;
 
-fn device() -> Arc<dyn Device> {
-    common::oracle::OracleDevice::open()
+fn cpu() -> Arc<dyn Device> {
+    static CPU: LazyLock<Arc<dyn Device>> =
+        LazyLock::new(|| Arc::new(ulpian_cpu::Cpu::new(Default::default()).expect("the CPU is always there")));
+    CPU.clone()
 }
 
 fn upload(device: &dyn Device, t: &HostTensor) -> Arc<dyn Memory> {
@@ -52,25 +54,28 @@ fn same(got: &HostTensor, want: &HostTensor) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs `outputs` fused and unfused, twice each, and compares with the plain reading.
+/// Runs `outputs` fused and unfused, twice each, on the CPU and on the oracle, and compares with the plain reading.
 fn check(outputs: &[Node], inputs: &[(Node, HostTensor)]) -> Result<Program, String> {
-    let device = device();
     let nodes: Vec<Node> = inputs.iter().map(|i| i.0.clone()).collect();
-    let memory: Vec<_> = inputs.iter().map(|i| upload(&*device, &i.1)).collect();
     let want: Vec<HostTensor> = outputs.iter().map(|o| native::evaluate(o, inputs).unwrap()).collect();
     let mut last = None;
     for fuse in [false, true] {
         let options = Options { fuse, ..Options::default() };
         let program = Program::compile(outputs, &nodes, options).map_err(|e| e.to_string())?;
-        for run in 0..2 {
-            let got = program.run(&*device, &memory).map_err(|e| e.to_string())?;
-            for (k, (m, w)) in got.iter().zip(&want).enumerate() {
-                let got = download(&*device, m, &w.ty);
-                same(&got, w)
-                    .map_err(|e| format!("output {k}, fuse {fuse}, run {run}: {e}\n{}", program.explain()))?;
+        for device in [common::oracle::OracleDevice::open(), cpu()] {
+            let memory: Vec<_> = inputs.iter().map(|i| upload(&*device, &i.1)).collect();
+            let id = &device.facts().id;
+            for run in 0..2 {
+                let got = program.run(&*device, &memory).map_err(|e| e.to_string())?;
+                for (k, (m, w)) in got.iter().zip(&want).enumerate() {
+                    let got = download(&*device, m, &w.ty);
+                    same(&got, w).map_err(|e| {
+                        format!("output {k}, {id}, fuse {fuse}, run {run}: {e}\n{}", program.explain())
+                    })?;
+                }
             }
+            program.check(&*device).map_err(|e| e.to_string())?;
         }
-        program.check(&*device).map_err(|e| e.to_string())?;
         last = Some(program);
     }
     last.ok_or_else(|| "nothing ran".into())
@@ -254,7 +259,7 @@ fn gathers_agree_and_bad_indices_are_errors() {
     for bad in [-1i64, 5, i64::MAX, i64::MIN] {
         let t = HostTensor::new(&[3], &[0i64, bad, 4]).unwrap();
         let i = Node::placeholder(t.ty.clone());
-        let device = device();
+        let device = cpu();
         let p = Program::compile(&[gather(0, &x.0, &i)], &[x.0.clone(), i], Options::default()).unwrap();
         let memory = [upload(&*device, &x.1), upload(&*device, &t)];
         p.run(&*device, &memory).unwrap();
@@ -302,7 +307,7 @@ fn intermediates_share_memory() {
 
 #[test]
 fn equal_graphs_are_compiled_once_and_values_are_kept() {
-    let device = device();
+    let device = cpu();
     let build = |seed| {
         let x = Node::host(data(Dtype::F32, &[8], seed));
         (x.clone(), map(Body::Add, Dtype::F32, &[&x, &x]))
@@ -423,4 +428,14 @@ fn a_kernel_stores_what_another_would_read_lane_for_lane() {
     let q2 = map(Body::Add, Dtype::F32, &[&q.0, &v2]);
     let p = check(&[v2, q2], &[g, v, q]).unwrap();
     assert_eq!(p.plan().steps.len(), 1, "{}", p.explain());
+}
+
+#[test]
+fn a_gather_under_a_padding_reads_nothing_outside_its_index() {
+    let x = input(Dtype::F32, &[4, 6], 1);
+    let i = Node::host(HostTensor::new(&[4], &[3i64, 0, 1, 2]).unwrap());
+    let y = gather(0, &x.0, &i);
+    let y = movement(Movement::Pad { low: vec![2, 0], high: vec![9, 0], fill: 7 }, &y);
+    let p = check(&[y], &[x]).unwrap();
+    assert_eq!(p.plan().steps.len(), 2, "a check and the gather: {}", p.explain());
 }

@@ -324,8 +324,10 @@ impl Gen<'_> {
             }
             Def::Gather { axis, data, index } => {
                 let view = self.view(id, chain);
-                let (flat, _) = self.locate(&view, p);
-                let v = self.gather(*axis, *data, *index, flat, p.mask);
+                let (flat, masks) = self.locate(&view, p);
+                // Where the chain has a fill, `flat` is no place of the gather: nothing may be read there.
+                let mask = masks.iter().fold(p.mask, |all, &(m, _)| Some(all.map_or(m, |all| all.and(m))));
+                let v = self.gather(*axis, *data, *index, flat, mask);
                 self.filled(&view, p, dtype, v)
             }
             Def::Input(_) | Def::Reduce { .. } | Def::Contract { .. } => self.load(id, chain, p),
@@ -354,7 +356,8 @@ impl Gen<'_> {
         }
         let buffer = self.buffer(Buf::Value(id), dtype, Access::Read);
         let mut v = self.r.load(buffer, index, mask, lane_bits(dtype, first), contiguous);
-        for (m, fill) in masks.into_iter().skip(1).filter(|m| m.1 != first) {
+        // The load gives the first fill wherever any mask fails; from the first other fill on, order matters.
+        for (m, fill) in masks.into_iter().skip_while(|m| m.1 == first) {
             let fill = self.r.constant(dtype.lane(), lane_bits(dtype, fill));
             v = self.select(dtype, m, v, fill);
         }
