@@ -6,7 +6,8 @@
 
 use crate::bounds;
 use crate::error::{arity, dtype_error, shape_error};
-use crate::lane::{Body, Lane};
+use crate::lane::Body;
+pub use crate::lane::Lane;
 use crate::movement::broadcast_to;
 use std::fmt;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! and are narrowed once. An empty sum is +0; an extremum of nothing is an error. NaN wins every extremum, −0 is
 //! below +0, and positions name the first of equals.
 
-use crate::arithmetic::{div, mul};
+use crate::arithmetic::div;
 use crate::bounds::{depth, exact, flush_loss, just_outside, unit};
 use crate::cast::cast;
 use crate::compare::{eq, lt};
@@ -254,21 +254,18 @@ impl Op for Mean {
     fn lowering(&self, _: &[TensorType], _: &TensorType) -> Lowering {
         Lowering::Expand
     }
-    /// The sum over n; where that overflows, the sum of terms scaled by a power of two.
+    /// The sum over n; where that overflows, the sum of n-th parts.
     fn expand(&self, inputs: &[Node]) -> Result<Option<Node>, OpError> {
         let n = count(inputs[0].shape(), &self.axes);
-        let half = matches!(inputs[0].ty().dtype, Dtype::F16 | Dtype::Bf16);
         let mean = in_single(&inputs[0], |x| {
             let sum = sum_kept(x, &self.axes)?;
             let plain = div(&sum, &like(&sum, n as f64))?;
             // A sum of f16 cannot overflow f32 by less than 2^112 terms.
-            if half && inputs[0].ty().dtype == Dtype::F16 {
+            if inputs[0].ty().dtype == Dtype::F16 {
                 return Ok(plain);
             }
-            let scale = 2f64.powi(-(depth(n) as i32));
-            let scaled = sum_kept(&mul(x, &like(x, scale))?, &self.axes)?;
-            let scaled = div(&scaled, &like(&sum, n as f64 * scale))?;
-            select(&lt(&abs(&sum)?, &like(&sum, f64::INFINITY))?, &plain, &scaled)
+            let parts = sum_kept(&div(x, &like(x, n as f64))?, &self.axes)?;
+            select(&lt(&abs(&sum)?, &like(&sum, f64::INFINITY))?, &plain, &parts)
         })?;
         Ok(Some(mean))
     }

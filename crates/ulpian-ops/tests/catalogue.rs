@@ -36,7 +36,7 @@ fn ulp(x: f64, dtype: Dtype) -> f64 {
     };
     let e =
         if x == 0.0 || !x.is_finite() { least } else { ((x.abs().to_bits() >> 52) as i32 - 1023).max(least) };
-    let e = e - bits + 1;
+    let e = e.min(if dtype == Dtype::F16 { 15 } else { 1 - least }) - bits + 1;
     if e >= -1022 { 2f64.powi(e) } else { f64::from_bits(1 << (e + 1074)) }
 }
 
