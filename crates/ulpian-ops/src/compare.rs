@@ -15,10 +15,12 @@ use ulpian_num::{Dtype, Num, Real, Val};
 const STEP: &str = "a comparison is piecewise constant";
 const LOGIC: &str = "truth values carry no tangent";
 
+type Both<R> = fn(Val<R, bool>, Val<R, bool>) -> Val<R, bool>;
+
 fn compared<R: Real>(
     x: &[Lane<R>],
     float: impl Fn(Lane<R>, Lane<R>) -> Option<Val<R, bool>>,
-    bools: fn(Val<R, bool>, Val<R, bool>) -> Val<R, bool>,
+    bools: Both<R>,
 ) -> Lane<R> {
     match (x[0], x[1]) {
         (Lane::Bool(a), Lane::Bool(b)) => Lane::Bool(bools(a, b)),
