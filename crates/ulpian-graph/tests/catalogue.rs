@@ -24,9 +24,11 @@ fn is_nan(dtype: Dtype, bits: u64) -> bool {
 /// Compares fused and unfused runs with the plain reading.
 fn check(outputs: &[Node], inputs: &[(Node, HostTensor)]) -> Result<Program, String> {
     let nodes: Vec<Node> = inputs.iter().map(|i| i.0.clone()).collect();
-    let device = CPU.clone();
     let mut last = Err("nothing ran".to_string());
-    for fuse in [false, true] {
+    for (fuse, device) in
+        [false, true].into_iter().flat_map(|f| [(f, common::oracle::OracleDevice::open()), (f, CPU.clone())])
+    {
+        let id = &device.facts().id;
         let program = Program::compile(outputs, &nodes, Options { fuse, ..Options::default() })
             .map_err(|e| format!("compile, fuse {fuse}: {e}"))?;
         let memory: Vec<_> = inputs
@@ -39,7 +41,7 @@ fn check(outputs: &[Node], inputs: &[(Node, HostTensor)]) -> Result<Program, Str
                 m
             })
             .collect();
-        let got = program.run(&*device, &memory).map_err(|e| format!("run, fuse {fuse}: {e}"))?;
+        let got = program.run(&*device, &memory).map_err(|e| format!("run, {id}, fuse {fuse}: {e}"))?;
         let bad = program.check(&*device);
         for (k, (out, memory)) in outputs.iter().zip(got).enumerate() {
             let want = match native::evaluate(out, inputs) {
@@ -56,7 +58,7 @@ fn check(outputs: &[Node], inputs: &[(Node, HostTensor)]) -> Result<Program, Str
                 let (g, w) = (got.bits(i), want.bits(i));
                 if g != w && !(is_nan(want.ty.dtype, g) && is_nan(want.ty.dtype, w)) {
                     return Err(format!(
-                        "output {k} {}, fuse {fuse}, element {i}: got {g:#x}, want {w:#x}\n{}",
+                        "output {k} {}, {id}, fuse {fuse}, element {i}: got {g:#x}, want {w:#x}\n{}",
                         want.ty,
                         program.explain()
                     ));

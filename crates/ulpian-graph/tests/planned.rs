@@ -439,3 +439,13 @@ fn a_gather_under_a_padding_reads_nothing_outside_its_index() {
     let p = check(&[y], &[x]).unwrap();
     assert_eq!(p.plan().steps.len(), 2, "a check and the gather: {}", p.explain());
 }
+
+#[test]
+fn a_product_used_only_transposed_carries_its_epilogue() {
+    let (x, d, w) = (input(Dtype::F32, &[9, 5], 1), input(Dtype::F32, &[9, 7], 2), input(Dtype::F32, &[7, 5], 3));
+    let t = Movement::Permute(vec![1, 0]);
+    let g = movement(t.clone(), &matmul(&movement(t, &x.0), &d.0));
+    let next = map(Body::Add, Dtype::F32, &[&w.0, &map(Body::Neg, Dtype::F32, &[&g])]);
+    let p = check(&[next], &[x, d, w]).unwrap();
+    assert_eq!(p.plan().steps.len(), 1, "{}", p.explain());
+}

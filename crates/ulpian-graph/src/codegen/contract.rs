@@ -94,7 +94,7 @@ fn source(g: &Gen<'_>, mut id: Id, mut chain: Vec<Movement>) -> (Id, Vec<Movemen
 
 fn operand(g: &mut Gen<'_>, side: &Side, z: Index) -> Operand {
     let (id, chain) = source(g, side.id, vec![Movement::Reshape(side.shape.to_vec())]);
-    if !matches!(g.graph.values[id].def, Def::Fill(_)) {
+    if matches!(g.graph.values[id].def, Def::Input(_)) || g.fusion.materialised[id] {
         let mut view = View::identity(g.graph.shape(id));
         chain.iter().for_each(|m| view.apply(m));
         if let Some(strided) = strided(g, side, id, &view, z) {

@@ -59,6 +59,17 @@ pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
     let mut straight: Vec<Option<Id>> = vec![None; n];
     let mut forced: Vec<Option<&'static str>> = vec![None; n];
     let mut inside = vec![0usize; n];
+    // Made from constants alone (counters among them): cheaper to compute anywhere than to read.
+    let mut constant = vec![false; n];
+    for id in 0..n {
+        let v = &graph.values[id];
+        constant[id] = match &v.def {
+            Def::Fill(_) => true,
+            Def::Map { args, .. } => args.iter().all(|&a| constant[a]) && args.len() <= 2,
+            Def::Move { src, .. } => constant[*src],
+            _ => false,
+        };
+    }
     for id in (0..n).rev() {
         let v = &graph.values[id];
         if matches!(v.def, Def::Input(_)) || users[id].is_empty() && !output[id] {
@@ -89,6 +100,9 @@ pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
             _ if !fuse => own(&mut f, "fusion is off"),
             _ if output[id] => own(&mut f, "an output"),
             Def::Move { .. } => {}
+            Def::Map { .. } if fuse && constant[id] => {
+                f.log.push(format!("%{id} {} {}: computed wherever it is used: constants alone", v.name, v.ty));
+            }
             Def::Map { .. } | Def::Gather { .. } => {
                 if let Some(why) = forced[id] {
                     own(&mut f, why);

@@ -4,7 +4,7 @@
 use crate::host::HostTensor;
 use crate::node::{Leaf, Node, NodeKind};
 use crate::op::{Lowering, MapBody, Movement, OpError, TensorType};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use ulpian_kernel::ir::Combine;
 use ulpian_num::Dtype;
@@ -166,6 +166,7 @@ impl Graph {
             }
         }
         b.graph.outputs = outputs.iter().map(|n| b.graph.behind_reshapes(b.of[&n.id()])).collect();
+        b.graph.turn_products();
         for v in &b.graph.values {
             let elements = v.ty.shape.iter().fold(1u128, |n, &e| n.saturating_mul(e as u128));
             if elements > i32::MAX as u128 {
@@ -180,6 +181,65 @@ impl Graph {
             id = src;
         }
         id
+    }
+    /// A product of which only the transpose is used becomes the product of the transposes: the same terms in the
+    /// same order, so the same bits, and what follows can be its epilogue.
+    fn turn_products(&mut self) {
+        let mut uses = vec![0usize; self.values.len()];
+        let operands = self.values.iter().flat_map(|v| v.operands()).chain(self.outputs.iter().copied());
+        operands.for_each(|a| uses[a] += 1);
+        let turned = |id: Id| match &self.values[id].def {
+            Def::Move { src, how: Movement::Permute(perm) } if uses[*src] == 1 => {
+                let last = perm.len() - 1;
+                let swap = (0..perm.len()).all(|i| perm[i] == if i + 1 < last { i } else { 2 * last - 1 - i });
+                match self.values[*src].def {
+                    Def::Contract { a, b } if swap => Some((*src, a, b)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let found: Vec<Option<(Id, Id, Id)>> = (0..self.values.len()).map(turned).collect();
+        if found.iter().all(Option::is_none) {
+            return;
+        }
+        let gone: HashSet<Id> = found.iter().flatten().map(|t| t.0).collect();
+        let mut at: Vec<Id> = vec![0; self.values.len()];
+        let mut values: Vec<Value> = vec![];
+        for (id, old) in std::mem::take(&mut self.values).into_iter().enumerate() {
+            if gone.contains(&id) {
+                continue;
+            }
+            let mut v = old;
+            match (&mut v.def, found[id]) {
+                (def, Some((_, a, b))) => {
+                    let transposed = |x: Id, values: &mut Vec<Value>| {
+                        let mut ty = values[at[x]].ty.clone();
+                        let rank = ty.shape.len();
+                        ty.shape.swap(rank - 2, rank - 1);
+                        let mut perm: Vec<usize> = (0..rank).collect();
+                        perm.swap(rank - 2, rank - 1);
+                        let def = Def::Move { src: at[x], how: Movement::Permute(perm) };
+                        values.push(Value { ty, def, name: "transpose" });
+                        values.len() - 1
+                    };
+                    let (b, a) = (transposed(b, &mut values), transposed(a, &mut values));
+                    *def = Def::Contract { a: b, b: a };
+                    v.name = "matmul";
+                }
+                (Def::Move { src, .. } | Def::Reduce { src, .. }, _) => *src = at[*src],
+                (Def::Map { args, .. }, _) => args.iter_mut().for_each(|a| *a = at[*a]),
+                (Def::Contract { a, b } | Def::Gather { data: a, index: b, .. }, _) => {
+                    (*a, *b) = (at[*a], at[*b]);
+                }
+                (Def::Input(_) | Def::Fill(_), _) => {}
+            }
+            at[id] = values.len();
+            values.push(v);
+        }
+        self.values = values;
+        self.inputs.iter_mut().for_each(|i| i.0 = at[i.0]);
+        self.outputs.iter_mut().for_each(|o| *o = at[*o]);
     }
     pub fn ty(&self, id: Id) -> &TensorType {
         &self.values[id].ty
