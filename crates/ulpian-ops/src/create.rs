@@ -17,9 +17,11 @@ use ulpian_num::{Dtype, Val};
 pub fn full(dtype: Dtype, shape: &[usize], value: f64) -> Node {
     Node::fill(TensorType::new(dtype, shape), encode(dtype, value))
 }
+/// Zeros: +0 in floats, false in bools.
 pub fn zeros(dtype: Dtype, shape: &[usize]) -> Node {
     full(dtype, shape, 0.0)
 }
+/// Ones; true in bools.
 pub fn ones(dtype: Dtype, shape: &[usize]) -> Node {
     full(dtype, shape, 1.0)
 }

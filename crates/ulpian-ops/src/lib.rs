@@ -5,6 +5,19 @@
 //! rule, f64 reference, derivative, transpose, mapping rule, lowering, bound and samples side by side, and derivative
 //! rules are written with the same functions users call, so they can be differentiated again.
 //!
+//! ```
+//! use ulpian_graph::{HostTensor, Node, native::evaluate, transform::grad};
+//! use ulpian_ops::{Catalogue, square, sum};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let x = Node::host(HostTensor::new(&[2], &[1.5f32, -2.0]).ok_or("one value for each element")?);
+//! let y = sum(&square(&x)?, &[], false)?;
+//! let slopes = grad(&Catalogue, &y, &[x])?;
+//! assert_eq!(evaluate(&slopes[0], &[])?.values::<f32>(), Some(vec![3.0, -4.0]));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Elementwise ops implement [`pointwise::Pointwise`], whose formula is one generic function over `R: Real`.
 
 mod bounds;

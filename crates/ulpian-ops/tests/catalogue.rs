@@ -328,3 +328,33 @@ fn floats_at(t: &HostTensor, i: usize) -> f64 {
     };
     RefTensor::from_host(&one, false).to_f64()[0]
 }
+
+#[test]
+fn ill_typed_inputs_are_refused_and_never_panic() {
+    let types = [
+        TensorType::new(Dtype::Bool, &[]),
+        TensorType::new(Dtype::I64, &[2]),
+        TensorType::new(Dtype::I32, &[4]),
+        TensorType::new(Dtype::F16, &[2, 3]),
+        TensorType::new(Dtype::F32, &[0]),
+        TensorType::new(Dtype::F32, &[1, 2, 3, 4]),
+        TensorType::new(Dtype::F64, &[5, 0, 2]),
+        TensorType::new(Dtype::U8, &[3]),
+    ];
+    for s in samples() {
+        let arity = s.inputs.len();
+        let given: Vec<TensorType> = s.inputs.iter().map(|t| t.ty.clone()).collect();
+        let more = [&given[..], &types[..1]].concat();
+        assert!(s.op.infer(&more).is_err(), "{} takes one more", describe(&s));
+        if arity > 0 {
+            assert!(s.op.infer(&given[1..]).is_err(), "{} takes one less", describe(&s));
+        }
+        for a in &types {
+            for b in &types {
+                let pair = [a.clone(), b.clone(), a.clone(), b.clone(), a.clone()];
+                let Err(e) = s.op.infer(&pair[..arity.min(5)]) else { continue };
+                assert!(e.to_string().starts_with(s.op.name()), "{e} does not name {}", s.op.name());
+            }
+        }
+    }
+}

@@ -89,9 +89,9 @@ impl Move {
                 rank(step.len())?;
                 rank(len.len())?;
                 for (axis, &n) in s.iter().enumerate() {
-                    let last = (len[axis] as isize - 1).checked_mul(step[axis]);
-                    let last = last.and_then(|d| d.checked_add_unsigned(start[axis]));
-                    let fits = start[axis] < n && last.is_some_and(|l| l >= 0 && (l as usize) < n);
+                    // Wide enough for any three words.
+                    let last = start[axis] as i128 + (len[axis] as i128 - 1) * step[axis] as i128;
+                    let fits = start[axis] < n && (0..n as i128).contains(&last);
                     if step[axis] == 0 || len[axis] != 0 && !fits {
                         let value = format!("start {} step {} len {}", start[axis], step[axis], len[axis]);
                         let need =
