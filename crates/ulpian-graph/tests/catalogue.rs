@@ -4,7 +4,7 @@
 mod common;
 
 use std::sync::{Arc, LazyLock};
-use ulpian_graph::{native, HostTensor, Node, Options, Program, TensorType};
+use ulpian_graph::{HostTensor, Node, Options, Program, TensorType, native};
 use ulpian_kernel::device::{Binding, Device};
 use ulpian_num::Dtype;
 use ulpian_ops as ops;

@@ -10,8 +10,9 @@ use ulpian_kernel::ir::Combine;
 use ulpian_num::Dtype;
 
 fn cpu() -> Arc<dyn Device> {
-    static CPU: LazyLock<Arc<dyn Device>> =
-        LazyLock::new(|| Arc::new(ulpian_cpu::Cpu::new(Default::default()).expect("the CPU is always there")));
+    static CPU: LazyLock<Arc<dyn Device>> = LazyLock::new(|| {
+        Arc::new(ulpian_cpu::Cpu::new(Default::default()).expect("the CPU is always there"))
+    });
     CPU.clone()
 }
 
@@ -442,10 +443,58 @@ fn a_gather_under_a_padding_reads_nothing_outside_its_index() {
 
 #[test]
 fn a_product_used_only_transposed_carries_its_epilogue() {
-    let (x, d, w) = (input(Dtype::F32, &[9, 5], 1), input(Dtype::F32, &[9, 7], 2), input(Dtype::F32, &[7, 5], 3));
+    let (x, d, w) =
+        (input(Dtype::F32, &[9, 5], 1), input(Dtype::F32, &[9, 7], 2), input(Dtype::F32, &[7, 5], 3));
     let t = Movement::Permute(vec![1, 0]);
     let g = movement(t.clone(), &matmul(&movement(t, &x.0), &d.0));
     let next = map(Body::Add, Dtype::F32, &[&w.0, &map(Body::Neg, Dtype::F32, &[&g])]);
     let p = check(&[next], &[x, d, w]).unwrap();
     assert_eq!(p.plan().steps.len(), 1, "{}", p.explain());
+}
+
+#[test]
+fn a_dtype_the_device_lacks_is_refused_before_anything_runs() {
+    let device = common::oracle::OracleDevice::with_dtypes(vec![Dtype::F32, Dtype::I32]);
+    let x = input(Dtype::F16, &[4], 1);
+    let y = map(Body::Add, Dtype::F16, &[&x.0, &x.0]);
+    let p = Program::compile(&[y], &[x.0], Options::default()).unwrap();
+    let e = p.run(&*device, &[upload(&*device, &x.1)]).unwrap_err().to_string();
+    assert!(e.contains("f16") && e.contains("map"), "{e}");
+}
+
+#[test]
+fn wrong_inputs_are_typed_errors() {
+    let device = cpu();
+    let x = input(Dtype::F32, &[400], 1);
+    let y = map(Body::Neg, Dtype::F32, &[&x.0]);
+    let p =
+        Program::compile(std::slice::from_ref(&y), std::slice::from_ref(&x.0), Options::default()).unwrap();
+    assert_eq!(p.run(&*device, &[]).unwrap_err(), GraphError::InputCount { given: 0, want: 1 });
+    let small = device.allocate(16).unwrap();
+    assert!(matches!(p.run(&*device, &[small]), Err(GraphError::InputSize { position: 0, .. })));
+    let unbound = Program::compile(&[y], &[], Options::default()).unwrap_err();
+    assert!(unbound.to_string().contains("placeholder"), "{unbound}");
+    let huge = Node::fill(TensorType::new(Dtype::F32, &[1 << 20, 1 << 20]), 0);
+    let e = Program::compile(&[map(Body::Neg, Dtype::F32, &[&huge])], &[], Options::default()).unwrap_err();
+    assert!(e.to_string().contains("2^31"), "{e}");
+}
+
+#[test]
+fn two_sets_of_memory_in_turn_serve_a_loop_without_allocation() {
+    let device = cpu();
+    let x = input(Dtype::F32, &[100], 1);
+    let y = map(Body::Add, Dtype::F32, &[&x.0, &x.0]);
+    let p =
+        Program::compile(std::slice::from_ref(&y), std::slice::from_ref(&x.0), Options::default()).unwrap();
+    let (mut from, mut to) = (upload(&*device, &x.1), device.allocate(400).unwrap());
+    let mut want = x.1;
+    for _ in 0..3 {
+        let out = p.run_into(&*device, &[from.clone()], &[Some(to.clone())]).unwrap();
+        assert!(Arc::ptr_eq(&out[0], &to));
+        want = native::evaluate(&y, &[(x.0.clone(), want)]).unwrap();
+        same(&download(&*device, &out[0], &want.ty), &want).unwrap();
+        (from, to) = (to, from);
+    }
+    let out = p.run_into(&*device, &[from.clone()], &[Some(from.clone())]).unwrap();
+    assert!(!Arc::ptr_eq(&out[0], &from), "an output never overwrites an input of its run");
 }

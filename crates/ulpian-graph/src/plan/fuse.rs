@@ -101,7 +101,10 @@ pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
             _ if output[id] => own(&mut f, "an output"),
             Def::Move { .. } => {}
             Def::Map { .. } if fuse && constant[id] => {
-                f.log.push(format!("%{id} {} {}: computed wherever it is used: constants alone", v.name, v.ty));
+                f.log.push(format!(
+                    "%{id} {} {}: computed wherever it is used: constants alone",
+                    v.name, v.ty
+                ));
             }
             Def::Map { .. } | Def::Gather { .. } => {
                 if let Some(why) = forced[id] {

@@ -191,7 +191,8 @@ impl Graph {
         let turned = |id: Id| match &self.values[id].def {
             Def::Move { src, how: Movement::Permute(perm) } if uses[*src] == 1 => {
                 let last = perm.len() - 1;
-                let swap = (0..perm.len()).all(|i| perm[i] == if i + 1 < last { i } else { 2 * last - 1 - i });
+                let swap =
+                    (0..perm.len()).all(|i| perm[i] == if i + 1 < last { i } else { 2 * last - 1 - i });
                 match self.values[*src].def {
                     Def::Contract { a, b } if swap => Some((*src, a, b)),
                     _ => None,
