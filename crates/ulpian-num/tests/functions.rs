@@ -10,13 +10,13 @@ use ulpian_num::{Func, Native, Real, Val};
 fn bound(f: Func) -> (f64, f64) {
     match f {
         Func::Div | Func::Sqrt => (0.5, 0.5),
-        Func::Exp => (0.58, 0.58),
-        Func::Expm1 => (0.78, 0.85),
-        Func::Log => (0.57, 0.6),
-        Func::Log1p => (0.62, 0.7),
-        Func::Tanh => (0.68, 0.75),
-        Func::Sigmoid => (0.58, 0.6),
-        Func::SinPi | Func::CosPi => (0.66, 0.7),
+        Func::Exp => (0.61, 0.58),
+        Func::Expm1 => (0.87, 0.85),
+        Func::Log => (0.62, 0.6),
+        Func::Log1p => (0.63, 0.7),
+        Func::Tanh => (0.77, 0.75),
+        Func::Sigmoid => (0.65, 0.6),
+        Func::SinPi | Func::CosPi => (0.7, 0.7),
     }
 }
 
@@ -78,6 +78,29 @@ fn f32_bits_depend_neither_on_fma_nor_on_how_raw_operations_treat_subnormals() {
             assert!(same32(called, want), "{}({:#010x})", f.name(), x.to_bits());
         }
     }
+}
+
+/// A fingerprint of the bits on all samples: any change of a coefficient or of an order shows. A deliberate
+/// improvement changes the number here, and nothing else may.
+#[test]
+fn bits_change_only_on_purpose() {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    for f in one_place() {
+        for x in samples32().step_by(3) {
+            let y = on32::<Native<true>>(f, x);
+            let bits = if y.is_nan() { 0x7fc0_0000 } else { y.to_bits() };
+            hash = (hash ^ bits as u64).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    let mut mix = Mix::new(32);
+    for f in one_place() {
+        for _ in 0..20_000 {
+            let y = on64(f, mix.nasty64());
+            let bits = if y.is_nan() { 0x7ff8_0000_0000_0000 } else { y.to_bits() };
+            hash = (hash ^ bits).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    assert_eq!(hash, 0xaf3c_cec8_4bb0_a4c4, "now {hash:#018x}");
 }
 
 #[test]

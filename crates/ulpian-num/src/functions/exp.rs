@@ -5,7 +5,7 @@
 //! is then flushed. The flush is by `Val::flush` on a product that a keeping device rounds gradually: the two agree
 //! because no f32 argument has e^x rounding into [2^-126 - 2^-150, 2^-126) (tested).
 //!
-//! expm1 adds 2^-k·(2^k·...) terms before the scale: 2^k·((1 - 2^-k) + r + r²P(r)).
+//! expm1 is 2^k·((1 - 2^-k) + r + r²P(r)), the bracket as an unevaluated pair before the scale is applied.
 
 use super::pair::{fast_two_sum, two_sum};
 use super::{

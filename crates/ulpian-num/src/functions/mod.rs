@@ -8,8 +8,21 @@
 //! which keep agree. f64 bodies use no fma (the layer has none in f64); exact products there are Dekker's. Decisions
 //! about special values are made on integer bits.
 //!
-//! Maximum errors in ULP. f32: measured over all 2^32 inputs by `examples/exhaustive.rs` (see each file for the
-//! figures); all are below 1. Division and square root are correctly rounded in both types.
+//! Errors in ULP. f32: the greatest over all 2^32 arguments, and how many results are not the nearest float
+//! (`examples/exhaustive.rs`, against the platform's f64 library). f64: the greatest seen on 4,205 arguments with
+//! 100-bit values (`tools/truth.py`), and the bound the tests hold it to.
+//!
+//! | function | f32 greatest | f32 not nearest | f64 seen | f64 bound |
+//! | --- | --- | --- | --- | --- |
+//! | division, square root | 0.5 (proved; square root swept) | 0 | 0.5 | 0.5 |
+//! | exp | 0.601 | 1,984,331 | 0.554 | 0.58 |
+//! | expm1 | 0.866 | 3,758,693 | 0.692 | 0.85 |
+//! | log | 0.619 | 440,912 | 0.522 | 0.6 |
+//! | log1p | 0.623 | 858,712 | 0.609 | 0.7 |
+//! | tanh | 0.762 | 2,429,922 | 0.603 | 0.75 |
+//! | sigmoid | 0.572 (every 4099th; bound 0.65) | | 0.509 | 0.6 |
+//! | sin πx | 0.639 (every 4099th; bound 0.7) | | 0.614 | 0.7 |
+//! | cos πx | 0.643 (every 4099th; bound 0.7) | | 0.547 | 0.7 |
 
 mod div;
 mod exp;
