@@ -192,10 +192,10 @@ fn loops_dots_and_softmax_agree() {
 #[test]
 fn products_agree_in_every_shape() {
     for (m, n) in SHAPES {
-        // More than one block along K, and tails in every direction.
-        for (d, k) in [(Dtype::F32, 2100u32), (Dtype::F16, 72), (Dtype::I32, 36), (Dtype::F64, 1048)] {
-            if d == Dtype::F64 && m * n > 64 * 64 || d == Dtype::F32 && m * n > 64 * 64 && k > 2000 && m != n
-            {
+        // More than one block along K, and tails in every direction. Large tiles compile slowly on a software driver.
+        let large = m * n > 32 * 32;
+        for (d, k) in [(Dtype::F32, 1060u32), (Dtype::F16, 72), (Dtype::I32, 36), (Dtype::F64, 1048)] {
+            if large && d != Dtype::F32 {
                 continue;
             }
             let (gm, gn) = (if m == 1 { 1 } else { m + 4 }, if n == 1 { 1 } else { n + 4 });
@@ -203,6 +203,9 @@ fn products_agree_in_every_shape() {
             for units in [[Unit::K, Unit::Outer], [Unit::Outer, Unit::K]] {
                 let stride = |unit, outer: u32| if unit == Unit::K { [0, k, 1] } else { [0, 1, outer] };
                 for aligned in [true, false] {
+                    if (large || d != Dtype::F32) && aligned != (units[0] == Unit::K) {
+                        continue;
+                    }
                     let mut params = vec![gm, gn, k];
                     params.extend(stride(units[0], gm));
                     params.extend(stride(units[1], gn));

@@ -1,7 +1,7 @@
 //! Reductions: what a thread owns in registers, then through shared memory, always as the index-adjacent tree.
 //!
-//! Extrema are taken on integer keys that order as the contract says (NaN beyond every number, -0 below +0), so no
-//! driver's comparison is involved.
+//! Extrema are moves: they are taken on integer keys that order as the contract says (NaN beyond every number, -0
+//! below +0), so no driver's comparison is involved and no bit is flushed.
 
 use super::asm::{Id, op};
 use super::build::{Builder, WriteError};
@@ -29,7 +29,6 @@ impl Builder {
                 (Dtype::I64, nan, 0x7ff0_0000_0000_0000, 63)
             }
         };
-        let x = if d == Dtype::F32 { self.flush(x) } else { x };
         let bits = self.reinterpret(d, k, x);
         let key = self.mirror(k, shift, bits);
         let mask = self.cbits(k, if shift == 31 { 0x7fff_ffff } else { i64::MAX as u64 });
@@ -169,7 +168,7 @@ impl Lower<'_> {
         let other = if axis == 0 { self.shape(operands[0]).1 } else { self.shape(operands[0]).0 };
         let words: Vec<Dtype> =
             (0..operands.len()).map(|j| shared_dtype(if j == 0 { k } else { Dtype::U32 })).collect();
-        let at = self.through_shared(combine, k, &layout, axis, &rest, other, &parts, &words);
+        let at = self.through_shared(combine, k, &layout, axis, &rest, other, &parts, &words, next > 0);
         for (j, &r) in results.iter().enumerate() {
             for l in self.wanted(r) {
                 let thread = self.thread_coord(&l, 1 - axis);
@@ -206,6 +205,7 @@ impl Lower<'_> {
         other: u32,
         parts: &[Vec<Id>],
         words: &[Dtype],
+        summed: bool,
     ) -> Vec<u32> {
         let mut n = 1u32 << rest.len();
         let log = rest.len() as u8;
@@ -231,6 +231,8 @@ impl Lower<'_> {
             }
         });
         let mut span = region;
+        // Lanes that no sum has touched may hold subnormals.
+        let mut sums = summed;
         while n > 1 {
             let radix = if n <= 32 {
                 n
@@ -254,7 +256,7 @@ impl Lower<'_> {
                                 .map(|j| {
                                     let at = b.addc(base, from + j * span + i + (i >> 4));
                                     let x = b.shared_load(words[j as usize], from + (j + 1) * span, at);
-                                    if j == 0 && k == Dtype::F32 && !b.keep {
+                                    if j == 0 && sums && k == Dtype::F32 && !b.keep {
                                         b.flushed.insert(x);
                                     }
                                     x
@@ -278,6 +280,7 @@ impl Lower<'_> {
                 }
             }
             n /= radix;
+            sums = true;
             std::mem::swap(&mut from, &mut into);
             span = target;
         }
