@@ -8,9 +8,11 @@ mod device;
 mod gemm;
 mod launch;
 mod memory;
+mod peak;
 mod pool;
 
 pub use device::{Cpu, Options};
+pub use peak::peak_gflops;
 pub use ulpian_kernel::interp::Isa;
 
 #[cfg(test)]

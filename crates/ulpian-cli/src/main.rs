@@ -1,0 +1,51 @@
+//! The `ulpian` command. Here live argument parsing and printing; every computation is a library call.
+
+mod bench;
+mod devices;
+mod numerics;
+mod plot;
+mod train;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Tensors and training whose numbers are a contract.
+#[derive(Debug, Parser)]
+#[command(name = "ulpian", version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Every device with its driver, facts, limits and self-test verdicts.
+    Devices(devices::Args),
+    /// Train a classifier; with no options: the embedded digits on the best device.
+    Train(train::Args),
+    /// What widths and orders cost: bandwidth of f32 and f64 add, and one sum taken many ways.
+    Numerics(numerics::Args),
+    /// Speed beside PyTorch in the same run, and the share of the hardware's limit.
+    Bench(bench::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Devices(a) => devices::run(&a),
+        Command::Train(a) => train::run(&a),
+        Command::Numerics(a) => numerics::run(&a),
+        Command::Bench(a) => bench::run(&a),
+    };
+    match result {
+        Ok(code) => code,
+        Err(e) => {
+            eprintln!("error: {e}");
+            let mut source = e.source();
+            while let Some(s) = source {
+                eprintln!("  because: {s}");
+                source = s.source();
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
