@@ -27,24 +27,22 @@ pub struct Listed {
     pub id: String,
     /// The vendor's name of it.
     pub name: String,
+    /// `CPU`, `discrete GPU`, `integrated GPU`, `virtual GPU` or `other`; a Vulkan driver that computes on the CPU says
+    /// `CPU` too.
+    pub kind: &'static str,
 }
 
 /// Every device of this machine: the CPU first. The second value says why there are no Vulkan devices, when there is a
 /// reason; that is no error, since a machine may have none.
 pub fn devices(options: &OpenOptions) -> (Vec<Listed>, Option<DeviceError>) {
-    let mut all = vec![Listed { id: "cpu".into(), name: "CPU".into() }];
+    let mut all = vec![Listed { id: "cpu".into(), name: "this machine's CPU".into(), kind: "CPU" }];
     let found = match &options.vulkan {
         Some(o) => ulpian_vulkan::list_with(o),
         None => ulpian_vulkan::list(),
     };
     match found {
         Ok(found) => {
-            all.extend(
-                found
-                    .into_iter()
-                    .enumerate()
-                    .map(|(i, d)| Listed { id: format!("vulkan:{i}"), name: d.name }),
-            );
+            all.extend(found.into_iter().map(|d| Listed { id: d.id, name: d.name, kind: d.kind }));
             (all, None)
         }
         Err(e) => (all, Some(e)),
@@ -64,7 +62,9 @@ pub fn open(id: &str) -> Result<Arc<dyn Device>> {
 pub fn open_with(id: &str, options: &OpenOptions) -> Result<Arc<dyn Device>> {
     let unknown = || DeviceError::NotFound {
         asked: id.into(),
-        remedy: "devices are called cpu or vulkan:0, vulkan:1, …; `ulpian devices` lists those of this machine".into(),
+        remedy:
+            "devices are called cpu or vulkan:0, vulkan:1, …; `ulpian devices` lists those of this machine"
+                .into(),
     };
     if id == "cpu" {
         return Ok(Arc::new(ulpian_cpu::Cpu::new(options.cpu)?));
@@ -77,22 +77,16 @@ pub fn open_with(id: &str, options: &OpenOptions) -> Result<Arc<dyn Device>> {
     })
 }
 
-/// The device that work should go to when nobody says: the first Vulkan device that is not a CPU in disguise and
+/// The device that work should go to when nobody says: the first Vulkan device that does not compute on the CPU and
 /// passes its self-test, else the CPU.
 pub fn best(options: &OpenOptions) -> Result<Arc<dyn Device>> {
     let (all, _) = devices(options);
-    for d in all.iter().filter(|d| d.id != "cpu" && !is_software(&d.name)) {
+    for d in all.iter().filter(|d| d.kind != "CPU") {
         if let Ok(device) = open_with(&d.id, options) {
             return Ok(device);
         }
     }
     open_with("cpu", options)
-}
-
-/// Drivers that run on the CPU and are slower there than our own kernels.
-fn is_software(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["llvmpipe", "lavapipe", "swiftshader", "softpipe"].iter().any(|s| name.contains(s))
 }
 
 #[cfg(test)]

@@ -188,10 +188,8 @@ impl Trainer {
     fn start_from(&mut self, tensors: &[&Tensor]) -> Result<()> {
         Tensor::realize_all(tensors)?;
         let id = &self.device.facts().id;
-        let missing = |t: &Tensor| ulpian_graph::GraphError::NoValue {
-            ty: t.node().ty().clone(),
-            device: id.clone(),
-        };
+        let missing =
+            |t: &Tensor| ulpian_graph::GraphError::NoValue { ty: t.node().ty().clone(), device: id.clone() };
         self.values = tensors
             .iter()
             .map(|t| t.node().value(id).ok_or_else(|| missing(t)))
@@ -299,13 +297,8 @@ impl Trainer {
         }
         new.extend(states);
         new.extend(batch.totals);
-        let inputs: Vec<Node> = self
-            .parameters
-            .iter()
-            .chain(self.state.iter().flatten())
-            .chain(&batch.inputs)
-            .cloned()
-            .collect();
+        let inputs: Vec<Node> =
+            self.parameters.iter().chain(self.state.iter().flatten()).chain(&batch.inputs).cloned().collect();
         Ok(Program::compile(&new, &inputs, self.settings.options)?)
     }
 

@@ -3,6 +3,7 @@
 use super::{Init, Module, dotted};
 use crate::error::Result;
 use crate::tensor::Tensor;
+use ulpian_ops::{Geometry, Windows};
 
 /// `x · weightᵀ + bias`; weight `[out, in]`, bias `[out]`. `torch.nn.Linear`.
 #[derive(Clone, Debug)]
@@ -40,29 +41,34 @@ impl Module for Linear {
     }
 }
 
-/// Two-dimensional convolution of `[batch, in, height, width]`; weight `[out, in, rows, columns]`, bias `[out]`.
+/// Two-dimensional convolution of `[batch, in, height, width]`; weight `[out, in / groups, rows, columns]`, bias `[out]`.
 /// `torch.nn.Conv2d`.
 #[derive(Clone, Debug)]
 pub struct Conv2d {
     pub weight: Tensor,
     pub bias: Option<Tensor>,
-    pub stride: [usize; 2],
-    pub padding: [usize; 2],
+    pub geometry: Geometry,
 }
 
 impl Conv2d {
     /// A square kernel of `size`, stride 1, zero-padded by `padding` on each side.
-    pub fn new(init: &mut Init, inputs: usize, outputs: usize, size: usize, padding: usize) -> Result<Conv2d> {
+    pub fn new(
+        init: &mut Init,
+        inputs: usize,
+        outputs: usize,
+        size: usize,
+        padding: usize,
+    ) -> Result<Conv2d> {
         let fan_in = inputs * size * size;
         let weight = init.kaiming(&[outputs, inputs, size, size], fan_in)?;
         let bias = Some(init.kaiming(&[outputs], fan_in)?);
-        Ok(Conv2d { weight, bias, stride: [1, 1], padding: [padding; 2] })
+        Ok(Conv2d { weight, bias, geometry: Geometry { padding: [padding; 2], ..Geometry::default() } })
     }
 }
 
 impl Module for Conv2d {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let y = x.conv2d(&self.weight, self.stride, self.padding)?;
+        let y = x.conv2d(&self.weight, self.geometry)?;
         match &self.bias {
             Some(b) => y.add(&b.reshape(&[b.numel(), 1, 1])?),
             None => Ok(y),
@@ -96,7 +102,7 @@ pub struct MaxPool2d {
 }
 impl Module for MaxPool2d {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.max_pool2d([self.size; 2], [self.size; 2])
+        x.max_pool2d(Windows::tiles(self.size))
     }
     without_parameters!();
 }

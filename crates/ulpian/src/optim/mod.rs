@@ -18,7 +18,12 @@ pub trait Optimizer: Send + Sync {
     /// The first state of a parameter.
     fn state(&self, parameter: &Tensor) -> Vec<Tensor>;
     /// The parameter after one step, and its state.
-    fn update(&self, parameter: &Tensor, gradient: &Tensor, state: &[Tensor]) -> Result<(Tensor, Vec<Tensor>)>;
+    fn update(
+        &self,
+        parameter: &Tensor,
+        gradient: &Tensor,
+        state: &[Tensor],
+    ) -> Result<(Tensor, Vec<Tensor>)>;
 }
 
 fn states(op: &'static str, given: &[Tensor], need: usize) -> Result<()> {

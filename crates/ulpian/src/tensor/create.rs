@@ -18,7 +18,12 @@ impl Tensor {
         Ok(Tensor::from_node(Node::host(host), device))
     }
     /// A tensor of row-major little-endian bytes.
-    pub fn from_bytes(device: &Arc<dyn Device>, dtype: Dtype, shape: &[usize], bytes: &[u8]) -> Result<Tensor> {
+    pub fn from_bytes(
+        device: &Arc<dyn Device>,
+        dtype: Dtype,
+        shape: &[usize],
+        bytes: &[u8],
+    ) -> Result<Tensor> {
         // Checked in one place with what files give: sizes, dtypes and truth values.
         let checked = crate::io::HostTensor::new(dtype, shape.to_vec(), bytes.to_vec())?;
         Tensor::from_host(device, &checked)
@@ -58,7 +63,8 @@ impl Tensor {
         seed: u64,
         stream: u64,
     ) -> Result<Tensor> {
-        let unit = Tensor::from_node(ulpian_ops::uniform(dtype, shape, seed, stream)?, device);
+        let unit =
+            Tensor::from_node(ulpian_ops::uniform(&ulpian_ops::key(seed, stream), dtype, shape)?, device);
         unit.mul_scalar(high - low)?.add_scalar(low)
     }
     /// Standard normal numbers, by (seed, stream, index) as [`Tensor::uniform`].
@@ -69,7 +75,7 @@ impl Tensor {
         seed: u64,
         stream: u64,
     ) -> Result<Tensor> {
-        Ok(Tensor::from_node(ulpian_ops::normal(dtype, shape, seed, stream)?, device))
+        Ok(Tensor::from_node(ulpian_ops::normal(&ulpian_ops::key(seed, stream), dtype, shape)?, device))
     }
     /// The same values on another device.
     pub fn to_device(&self, device: &Arc<dyn Device>) -> Result<Tensor> {

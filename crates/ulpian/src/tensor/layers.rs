@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use crate::error::Result;
+use ulpian_ops::{Geometry, Windows};
 
 impl Tensor {
     /// `exp(x − max) / Σ exp(x − max)` along `axis`.
@@ -16,19 +17,19 @@ impl Tensor {
     /// i64 classes. `torch.nn.functional.cross_entropy`.
     pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
         self.with("cross_entropy", target)?;
-        Ok(self.beside(ulpian_ops::cross_entropy(&self.node, &target.node)?))
+        Ok(self.beside(ulpian_ops::cross_entropy(&self.node, &target.node, ulpian_ops::Reduction::Mean)?))
     }
-    /// `[batch, in, height, width]` with `[out, in, rows, columns]`, strided and zero-padded.
-    pub fn conv2d(&self, weight: &Tensor, stride: [usize; 2], padding: [usize; 2]) -> Result<Tensor> {
+    /// `[batch, in, height, width]` with `[out, in / groups, rows, columns]`: cross-correlation, as PyTorch's.
+    pub fn conv2d(&self, weight: &Tensor, geometry: Geometry) -> Result<Tensor> {
         self.with("conv2d", weight)?;
-        Ok(self.beside(ulpian_ops::conv2d(&self.node, &weight.node, stride, padding)?))
+        Ok(self.beside(ulpian_ops::conv2d(&self.node, &weight.node, geometry)?))
     }
     /// The greatest in each window; NaN wins; the first of equals has the gradient.
-    pub fn max_pool2d(&self, size: [usize; 2], stride: [usize; 2]) -> Result<Tensor> {
-        Ok(self.beside(ulpian_ops::max_pool2d(&self.node, size, stride)?))
+    pub fn max_pool2d(&self, windows: Windows) -> Result<Tensor> {
+        Ok(self.beside(ulpian_ops::max_pool2d(&self.node, windows)?))
     }
-    /// The mean of each window.
-    pub fn avg_pool2d(&self, size: [usize; 2], stride: [usize; 2]) -> Result<Tensor> {
-        Ok(self.beside(ulpian_ops::avg_pool2d(&self.node, size, stride)?))
+    /// The mean of each window, padding counted as zeros.
+    pub fn avg_pool2d(&self, windows: Windows) -> Result<Tensor> {
+        Ok(self.beside(ulpian_ops::avg_pool2d(&self.node, windows)?))
     }
 }

@@ -14,6 +14,7 @@ mod transforms;
 
 pub use promote::{Scalar, promote_types};
 pub use transforms::{grad, jvp, vjp, vmap};
+pub use ulpian_ops::{Geometry, Windows};
 
 use crate::error::{Error, Result};
 use std::fmt;

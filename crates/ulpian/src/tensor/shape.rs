@@ -12,7 +12,11 @@ impl Tensor {
     /// The axes from `start` on as one.
     pub fn flatten(&self, start: usize) -> Result<Tensor> {
         if start > self.rank() {
-            return Err(argument("flatten: start", start, &format!("must be at most the rank, {}", self.rank())));
+            return Err(argument(
+                "flatten: start",
+                start,
+                &format!("must be at most the rank, {}", self.rank()),
+            ));
         }
         let mut shape = self.shape()[..start].to_vec();
         shape.push(self.shape()[start..].iter().product());

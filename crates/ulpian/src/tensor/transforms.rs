@@ -2,20 +2,8 @@
 
 use super::{Tensor, gather};
 use crate::error::{Result, argument};
-use ulpian_graph::{Node, OpError, TensorType, transform};
-
-/// The catalogue's own arithmetic, as the transforms want it.
-struct Catalogue;
-
-impl transform::Algebra for Catalogue {
-    fn add(&self, a: &Node, b: &Node) -> std::result::Result<Node, OpError> {
-        ulpian_ops::add(a, b)
-    }
-    fn expand_leading(&self, x: &Node, extent: usize) -> std::result::Result<Node, OpError> {
-        let shape: Vec<usize> = std::iter::once(extent).chain(x.shape().iter().copied()).collect();
-        ulpian_ops::broadcast_to(x, &shape)
-    }
-}
+use ulpian_graph::{Node, TensorType, transform};
+use ulpian_ops::Catalogue;
 
 fn tensors(beside: &Tensor, nodes: Vec<Node>) -> Vec<Tensor> {
     nodes.into_iter().map(|n| beside.beside(n)).collect()

@@ -1,0 +1,111 @@
+//! Training: the same bits whatever runs it, and a loss that falls.
+
+use std::sync::Arc;
+use ulpian::data::{Dataset, digits};
+use ulpian::device::{CpuOptions, Isa, OpenOptions, open_with};
+use ulpian::io::{Weights, safetensors, weights_sha256};
+use ulpian::train::{Epoch, Model, Settings, Trainer};
+use ulpian::{Device, Dtype, Tensor, grad};
+
+fn cpu(threads: usize, isa: Option<Isa>) -> Arc<dyn Device> {
+    let cpu = CpuOptions { threads: Some(threads), isa };
+    open_with("cpu", &OpenOptions { cpu, vulkan: None }).unwrap()
+}
+fn train(
+    device: &Arc<dyn Device>,
+    data: Dataset,
+    settings: Settings,
+    epochs: usize,
+) -> (Weights, Vec<Epoch>) {
+    let mut t = Trainer::new(device, data, settings).unwrap();
+    let done = (0..epochs).map(|_| t.epoch(&mut |_, _| {}).unwrap()).collect();
+    (t.weights().unwrap(), done)
+}
+/// The first images of the digits, so that a test ends soon.
+fn some_digits(train: usize, test: usize) -> Dataset {
+    let mut d = digits().unwrap();
+    let pixels = d.pixels();
+    d.train_images.truncate(train * pixels);
+    d.train_labels.truncate(train);
+    d.test_images.truncate(test * pixels);
+    d.test_labels.truncate(test);
+    d
+}
+
+#[test]
+fn digits_train_to_the_same_weights_on_one_and_two_threads() {
+    let settings = || Settings { model: Model::Mlp { hidden: 32 }, ..Settings::default() };
+    let (one, epochs) = train(&cpu(1, None), digits().unwrap(), settings(), 2);
+    let (two, again) = train(&cpu(2, None), digits().unwrap(), settings(), 2);
+    assert_eq!(weights_sha256(&one), weights_sha256(&two));
+    assert_eq!(epochs, again);
+    assert!(epochs[1].train.loss < epochs[0].train.loss, "{epochs:?}");
+    assert!(epochs[1].test.accuracy > 0.8, "{epochs:?}");
+}
+
+#[test]
+fn the_instruction_set_does_not_show_in_the_weights() {
+    let settings = || Settings { model: Model::Cnn, batch: 16, ..Settings::default() };
+    // 40 images in batches of 16: the last step has 8.
+    let run = |isa| train(&cpu(2, isa), some_digits(40, 10), settings(), 1);
+    let (best, epochs) = run(None);
+    let (scalar, again) = run(Some(Isa::Scalar));
+    assert_eq!(weights_sha256(&best), weights_sha256(&scalar));
+    assert_eq!(epochs, again);
+}
+
+#[test]
+fn seeds_matter_and_weights_come_back() {
+    let device = cpu(1, None);
+    let settings = |seed| Settings { model: Model::Mlp { hidden: 8 }, seed, ..Settings::default() };
+    let (a, _) = train(&device, some_digits(64, 8), settings(1), 1);
+    let (b, _) = train(&device, some_digits(64, 8), settings(2), 1);
+    assert_ne!(weights_sha256(&a), weights_sha256(&b));
+    let mut t = Trainer::new(&device, some_digits(64, 8), settings(2)).unwrap();
+    t.set_weights(&a).unwrap();
+    assert_eq!(t.weights().unwrap(), a);
+    let mut lacking = a.clone();
+    lacking.remove("fc1.bias");
+    assert!(t.set_weights(&lacking).unwrap_err().to_string().contains("fc1.bias"));
+}
+
+#[test]
+fn a_checkpoint_holds_the_weights_of_its_epoch() {
+    let path = std::env::temp_dir().join(format!("ulpian-checkpoint-{}.safetensors", std::process::id()));
+    let settings =
+        Settings { model: Model::Mlp { hidden: 8 }, checkpoint: Some(path.clone()), ..Settings::default() };
+    let (weights, _) = train(&cpu(1, None), some_digits(64, 8), settings, 2);
+    let saved = safetensors::load(&path);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(saved.unwrap(), weights);
+}
+
+#[test]
+fn a_step_is_the_tensors_own_arithmetic() {
+    // The compiled step against the same formulas through lazy tensors, bit for bit.
+    let device = cpu(2, None);
+    let data = some_digits(32, 8);
+    let settings = Settings { model: Model::Mlp { hidden: 8 }, batch: 32, ..Settings::default() };
+    let mut t = Trainer::new(&device, data.clone(), settings.clone()).unwrap();
+    let before = t.weights().unwrap();
+    let epoch = t.epoch(&mut |_, _| {}).unwrap();
+
+    let p: Vec<Tensor> = ["fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"]
+        .iter()
+        .map(|n| Tensor::from_host(&device, &before[*n]).unwrap())
+        .collect();
+    let batch = data.train().batch(&ulpian::data::permutation(0, 0, 32)).unwrap();
+    let x = Tensor::from_slice(&device, &[32, 64], &batch.images).unwrap();
+    let y = Tensor::from_slice(&device, &[32], &batch.labels).unwrap();
+    let hidden = x.matmul(&p[0].t().unwrap()).unwrap().add(&p[1]).unwrap().relu().unwrap();
+    let logits = hidden.matmul(&p[2].t().unwrap()).unwrap().add(&p[3]).unwrap();
+    let loss = logits.cross_entropy(&y).unwrap();
+    let g = grad(&loss, &p.iter().collect::<Vec<_>>()).unwrap();
+    let after = t.weights().unwrap();
+    for ((name, p), g) in ["fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"].iter().zip(&p).zip(&g) {
+        let new = p.sub(&g.mul_scalar(settings.optimizer.lr).unwrap()).unwrap();
+        assert_eq!(new.to_host().unwrap(), after[*name], "{name}");
+    }
+    assert_eq!(loss.dtype(), Dtype::F32);
+    assert_eq!(f64::from(loss.item::<f32>().unwrap()), epoch.train.loss);
+}
