@@ -15,7 +15,7 @@ fn bound(f: Func) -> (f64, f64) {
         Func::Log => (0.62, 0.6),
         Func::Log1p => (0.63, 0.7),
         Func::Tanh => (0.77, 0.75),
-        Func::Sigmoid => (0.65, 0.6),
+        Func::Sigmoid => (0.61, 0.6),
         Func::SinPi | Func::CosPi => (0.7, 0.7),
     }
 }
