@@ -247,3 +247,30 @@ impl Drop for Context {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The layer must really be listening, else its silence in other tests means nothing.
+    #[test]
+    fn the_validation_counter_counts_a_planted_mistake() {
+        if std::env::var_os("ULPIAN_NO_VULKAN").is_some_and(|v| v == "1") {
+            println!("skipped: ULPIAN_NO_VULKAN=1 says that this machine has no Vulkan device");
+            return;
+        }
+        let options = Options { validate: true, ..Options::default() };
+        let instance = Instance::new(&options).unwrap();
+        let physical = crate::physical::enumerate(&instance).unwrap().swap_remove(0);
+        let ctx = Context::new(instance, physical, &options).unwrap();
+        let before = crate::instance::validation_messages();
+        // A buffer for no use at all is against the rules, and harmless.
+        let info = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::empty());
+        // SAFETY: wrong on purpose; the layer reports it and drivers make a buffer that nothing uses.
+        if let Ok(buffer) = unsafe { ctx.raw.create_buffer(&info, None) } {
+            // SAFETY: just made.
+            unsafe { ctx.raw.destroy_buffer(buffer, None) };
+        }
+        assert!(crate::instance::validation_messages() > before);
+    }
+}

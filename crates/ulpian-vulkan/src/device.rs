@@ -98,7 +98,7 @@ pub fn open_with(index: usize, options: &Options) -> Result<Arc<Vulkan>, DeviceE
         device.lock_pipelines().forget();
         device.caps = report.caps;
     }
-    device.facts.can_keep_subnormals = !device.caps.flushes_f32;
+    device.facts.can_keep_subnormals = report.keeps;
     device.facts.fused_fma = device.caps.fused_fma;
     device.facts.self_test = report.verdicts;
     device.facts.dtypes = dtypes(&device.caps);
@@ -258,6 +258,14 @@ impl Vulkan {
         f: impl FnOnce(&mut Queue, &Arguments<'_>) -> Result<T, DeviceError>,
     ) -> Result<T, DeviceError> {
         let kernel = &launch.kernel.kernel;
+        if kernel.keep_subnormals && !self.facts.can_keep_subnormals {
+            return Err(DeviceError::Unsupported {
+                device: self.ctx.id(),
+                what: "`Subnormals::Preserve`".into(),
+                needed_by: kernel.name.clone(),
+                remedy: "use the default `Subnormals::Flush`, or `--device cpu`".into(),
+            });
+        }
         let fail = |detail: String| DeviceError::Kernel {
             device: self.ctx.id(),
             kernel: kernel.name.clone(),

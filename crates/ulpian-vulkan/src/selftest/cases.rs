@@ -215,6 +215,10 @@ fn kernel<D: Lane>(case: &Case) -> Result<Kernel, String> {
 }
 
 impl Case {
+    pub fn is_f32(&self) -> bool {
+        self.dtype == Dtype::F32
+    }
+
     /// Fails with the first row whose bits differ.
     pub fn run(&self, device: &Vulkan, caps: &Caps) -> Result<Verdict, DeviceError> {
         let wide32 = |rows: Vec<[u32; 3]>| rows.into_iter().map(|r| r.map(u64::from)).collect::<Vec<_>>();

@@ -15,12 +15,14 @@ use crate::spirv::{Caps, WRITER_VERSION};
 use ulpian_kernel::device::{DeviceError, Verdict};
 
 /// Raised whenever a test is added or changed: cached verdicts of older ones do not count.
-const TEST_VERSION: u32 = 1;
+const TEST_VERSION: u32 = 2;
 
 /// What the self-test found.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Report {
     pub caps: Caps,
+    /// The hardware itself keeps f32 subnormals, so `Subnormals::Preserve` can be had.
+    pub keeps: bool,
     pub verdicts: Vec<(String, Verdict)>,
 }
 
@@ -66,21 +68,22 @@ fn measure(device: &Vulkan, mut caps: Caps) -> Result<Report, DeviceError> {
             Verdict::Replaced("it rounds twice; a software fma that rounds once is used".into())
         },
     ));
-    verdicts.push((
-        "f32 subnormals".to_string(),
-        match (raw.flushes, raw.keeps) {
-            (true, _) => Verdict::Replaced(
-                "flushed by the hardware exactly as the contract says; `Subnormals::Preserve` is refused"
-                    .into(),
-            ),
-            (false, true) => Verdict::Replaced(
-                "kept by the hardware; flushed in software where the contract says so".into(),
-            ),
-            (false, false) => {
-                Verdict::Replaced("handled by a rule of its own; flushed in software before and after".into())
-            }
-        },
-    ));
+    // The hardware's own flush is used if real kernels agree with the contract on it; else every one is written out.
+    if caps.flushes_f32 {
+        for case in cases::all().iter().filter(|c| c.is_f32()) {
+            caps.flushes_f32 &= usable(&case.run(device, &caps)?);
+            device.forget_pipelines();
+        }
+    }
+    let differs = raw.differs.map_or(String::new(), |d| format!(" (raw: {d})"));
+    let subnormals = if caps.flushes_f32 {
+        format!("flushed by the hardware as the contract says{differs}; `Subnormals::Preserve` is refused")
+    } else if raw.keeps {
+        "kept by the hardware; flushed in software where the contract says so".into()
+    } else {
+        format!("handled by a rule of its own{differs}; flushed in software too")
+    };
+    verdicts.push(("f32 subnormals".to_string(), Verdict::Replaced(subnormals)));
     for case in cases::all() {
         let verdict = if case.needs.met(&caps) { case.run(device, &caps)? } else { Verdict::Absent };
         let verdict = match (case.needs, verdict) {
@@ -98,7 +101,7 @@ fn measure(device: &Vulkan, mut caps: Caps) -> Result<Report, DeviceError> {
         device.forget_pipelines();
     }
     verdicts.push(("limits".to_string(), limits(&caps)));
-    Ok(Report { caps, verdicts })
+    Ok(Report { caps, keeps: raw.keeps, verdicts })
 }
 
 /// What kernels are recorded for: the least that Vulkan 1.2 on a desktop offers.
@@ -119,7 +122,10 @@ fn limits(caps: &Caps) -> Verdict {
 }
 
 fn encode(r: &Report) -> Vec<u8> {
-    let mut s = format!("{} {} {} {}\n", r.caps.fused_fma, r.caps.flushes_f32, r.caps.int64, r.caps.float64);
+    let mut s = format!(
+        "{} {} {} {} {}\n",
+        r.caps.fused_fma, r.caps.flushes_f32, r.caps.int64, r.caps.float64, r.keeps
+    );
     for (name, verdict) in &r.verdicts {
         let (kind, text) = match verdict {
             Verdict::Pass => ("pass", ""),
@@ -136,7 +142,7 @@ fn decode(announced: &Caps, bytes: &[u8]) -> Option<Report> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut lines = text.lines();
     let flags: Vec<bool> = lines.next()?.split(' ').map(|w| w.parse().ok()).collect::<Option<_>>()?;
-    let &[fused_fma, flushes_f32, int64, float64] = flags.as_slice() else { return None };
+    let &[fused_fma, flushes_f32, int64, float64, keeps] = flags.as_slice() else { return None };
     let caps = Caps { fused_fma, flushes_f32, int64, float64, ..announced.clone() };
     let verdict = |line: &str| {
         let mut parts = line.splitn(3, '\t');
@@ -149,5 +155,5 @@ fn decode(announced: &Caps, bytes: &[u8]) -> Option<Report> {
         };
         Some((name.to_string(), verdict))
     };
-    Some(Report { caps, verdicts: lines.map(verdict).collect::<Option<_>>()? })
+    Some(Report { caps, keeps, verdicts: lines.map(verdict).collect::<Option<_>>()? })
 }
