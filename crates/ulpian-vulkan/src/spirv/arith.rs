@@ -130,14 +130,10 @@ impl Builder {
         if self.caps.float64 {
             self.soft_fma_in_double(flush, a, b, c)
         } else {
-            self.soft_fma_in_words(flush, a, b, c)
+            self.soft_fma_in_words(a, b, c)
         }
     }
 
-    fn soft_fma_in_words(&mut self, _flush: bool, a: Id, _b: Id, _c: Id) -> Id {
-        self.fail(WriteError::Unsupported { what: "fma (neither fused nor with doubles)".into() });
-        a
-    }
     /// f64 to f32, nearest even, tiny results by the contract's rule.
     pub fn narrow_to_f32(&mut self, x: Id) -> Id {
         let x = if self.keep { x } else { self.flush_double(x) };

@@ -41,6 +41,7 @@ mod operand;
 mod real;
 mod reduce;
 mod skinny;
+mod soft_fma;
 #[cfg(test)]
 mod tests;
 

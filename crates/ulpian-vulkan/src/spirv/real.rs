@@ -3,7 +3,8 @@
 //! The formulas themselves (elementary functions, conversions) live in `ulpian-num`; here they are only written out.
 
 use super::asm::{Id, op};
-use super::build::{Builder, Routine};
+use super::build::{Builder, Routine, WriteError};
+use super::soft_fma::fma_in_words;
 use std::cell::RefCell;
 use ulpian_num::real::Val;
 use ulpian_num::{Binary, Compare, Dtype, Element, Float, Func, Real, Unary, convert};
@@ -199,6 +200,15 @@ impl Builder {
         self.convert(Dtype::F32, Dtype::Bf16, f)
     }
 
+    /// The software fma without doubles; it flushes always, so it cannot serve `Subnormals::Preserve`.
+    pub(super) fn soft_fma_in_words(&mut self, a: Id, b: Id, c: Id) -> Id {
+        if self.keep {
+            self.fail(WriteError::Unsupported {
+                what: "`Subnormals::Preserve` without fused fma or doubles".into(),
+            });
+        }
+        self.record(|| fma_in_words::<Emit>(Val::new(a), Val::new(b), Val::new(c)).0)
+    }
     fn body(&mut self, func: Func, d: Dtype, a: Id, b: Id) -> Id {
         self.record(|| match d {
             Dtype::F32 => func.body_f32::<Emit>(Val::new(a), Val::new(b)).0,

@@ -43,6 +43,11 @@ pub(super) fn bare() -> Caps {
     }
 }
 
+/// As [`bare`], without a fused fma: a plain software rasteriser.
+pub(super) fn barest() -> Caps {
+    Caps { fused_fma: false, flushes_f32: false, ..bare() }
+}
+
 /// Records instructions by hand.
 #[derive(Default)]
 pub(super) struct Ir {
@@ -204,7 +209,7 @@ pub(super) fn checked(kernel: &Kernel, caps: &Caps) -> Shader {
 }
 
 fn on_all(kernel: &Kernel) {
-    for caps in [full(), plain(), bare()] {
+    for caps in [full(), plain(), bare(), barest()] {
         checked(kernel, &caps);
     }
 }
