@@ -33,13 +33,29 @@ fn chains<const LANES: usize>(rounds: u32) -> [[f32; LANES]; CHAINS] {
 fn timed(rounds: u32) -> (f64, usize) {
     #[cfg(target_arch = "x86_64")]
     {
-        #[target_feature(enable = "avx512f,fma")]
-        fn wide(rounds: u32) -> [[f32; 16]; CHAINS] {
-            chains::<16>(rounds)
+        use std::arch::x86_64::*;
+        // Intrinsics, because the compiler is free to keep arrays of lanes in memory.
+        #[target_feature(enable = "avx512f")]
+        fn wide(rounds: u32) -> [__m512; CHAINS] {
+            let (a, b) = (_mm512_set1_ps(black_box(0.999)), _mm512_set1_ps(black_box(0.001)));
+            let mut acc = [_mm512_set1_ps(1.0); CHAINS];
+            for _ in 0..rounds {
+                for x in &mut acc {
+                    *x = _mm512_fmadd_ps(*x, a, b);
+                }
+            }
+            acc
         }
         #[target_feature(enable = "avx2,fma")]
-        fn half(rounds: u32) -> [[f32; 8]; CHAINS] {
-            chains::<8>(rounds)
+        fn half(rounds: u32) -> [__m256; CHAINS] {
+            let (a, b) = (_mm256_set1_ps(black_box(0.999)), _mm256_set1_ps(black_box(0.001)));
+            let mut acc = [_mm256_set1_ps(1.0); CHAINS];
+            for _ in 0..rounds {
+                for x in &mut acc {
+                    *x = _mm256_fmadd_ps(*x, a, b);
+                }
+            }
+            acc
         }
         let start = Instant::now();
         if crate::Isa::Avx512.available() {

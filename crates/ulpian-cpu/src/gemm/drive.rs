@@ -6,7 +6,7 @@ use crate::device::Cpu;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use ulpian_kernel::interp::{Operand, Plan, Product, RawBuffer, Scratch, Tile};
+use ulpian_kernel::interp::{Plan, Product, ProductOperand, RawBuffer, Scratch, Tile};
 use ulpian_kernel::ir::K_BLOCK;
 use ulpian_num::Dtype;
 
@@ -50,7 +50,7 @@ struct Form {
 
 /// An operand that some programs share.
 struct Shared {
-    operand: Operand,
+    operand: ProductOperand,
     /// One of the programs.
     program: u64,
     terms: usize,
@@ -110,7 +110,7 @@ pub(crate) fn run(call: &Call<'_>, shape: Product, programs: u64) -> Result<bool
 fn batch(call: &Call<'_>, inner: Inner, start: u64, programs: u64) -> Result<Option<u64>, String> {
     let Call { cpu, plan, buffers, params, .. } = *call;
     let mut sides: [Vec<Shared>; 2] = [vec![], vec![]];
-    let mut known: [HashMap<(Operand, u32), usize>; 2] = Default::default();
+    let mut known: [HashMap<(ProductOperand, u32), usize>; 2] = Default::default();
     let mut work = vec![];
     let mut flops = 0u64;
     let mut end = start;
@@ -171,7 +171,7 @@ fn batch(call: &Call<'_>, inner: Inner, start: u64, programs: u64) -> Result<Opt
 /// Decides how an operand is read; false if it cannot be.
 fn choose(call: &Call<'_>, inner: Inner, first: bool, s: &mut Shared, floats: &mut usize) -> bool {
     let mut all = s.need * s.terms;
-    if let Operand::Strided { .. } = s.operand {
+    if let ProductOperand::Strided { .. } = s.operand {
         let Some(st) = Strided::new(&s.operand, call.buffers, call.dtypes, s.need, s.terms as u32) else {
             return false;
         };
@@ -207,6 +207,8 @@ fn row_floats(terms: usize) -> usize {
     terms.next_multiple_of(16) + 16
 }
 
+/// Panels of rows that are multiplied with one panel of columns before the next.
+const PANELS: usize = 5;
 /// Rows of A packed by one job.
 const ROWS: usize = 32;
 
@@ -355,33 +357,35 @@ fn tile(
     let mut k0 = 0;
     loop {
         let k = (a.terms - k0).min(K_BLOCK as usize);
-        for j in (0..cols).step_by(inner.cols) {
-            let column = w.cols.0 + j;
-            let whole = column + inner.cols <= b.need;
-            let (b_ptr, b_k) = match b.form.direct {
-                Some((ptr, outer, k)) if whole => (ptr.wrapping_add(column * outer), k),
-                Some(_) => (base.at(b.form.offset + column * b.terms).cast_const().cast(), inner.cols * 4),
-                None => (base.at(b.form.offset + column * b.terms).cast_const().cast(), inner.cols * 4),
-            };
-            for p in 0..panels {
-                // As even as can be: no panel is left with a row or two.
-                let (i0, i1) = (rows * p / panels, rows * (p + 1) / panels);
-                let mut args = Args {
-                    k: k as u64,
-                    a: a_ptr.wrapping_add((w.rows.0 + i0) * a_row + k0 * a_k).cast(),
-                    a_row: a_row as u64,
-                    a_k: a_k as u64,
-                    b: b_ptr.wrapping_add(k0 * b_k).cast(),
-                    b_k: b_k as u64,
-                    c: c.wrapping_add(i0 * row + j),
-                    c_row: row as u64 * 4,
-                    add: u64::from(k0 > 0),
-                    control: 0,
-                    saved: 0,
+        // A few panels of rows at a time: with one of columns they stay in the second-level cache.
+        for p0 in (0..panels).step_by(PANELS) {
+            for j in (0..cols).step_by(inner.cols) {
+                let column = w.cols.0 + j;
+                let whole = column + inner.cols <= b.need;
+                let (b_ptr, b_k) = match b.form.direct {
+                    Some((ptr, outer, k)) if whole => (ptr.wrapping_add(column * outer), k),
+                    _ => (base.at(b.form.offset + column * b.terms).cast_const().cast(), inner.cols * 4),
                 };
-                // SAFETY: rows i0..i1 are at most the largest number and within `need`; the operands' forms hold all
-                // terms of them; the tile has a row of padded columns for each.
-                unsafe { inner.call(i1 - i0, &mut args) };
+                for p in p0..panels.min(p0 + PANELS) {
+                    // As even as can be: no panel is left with a row or two.
+                    let (i0, i1) = (rows * p / panels, rows * (p + 1) / panels);
+                    let mut args = Args {
+                        k: k as u64,
+                        a: a_ptr.wrapping_add((w.rows.0 + i0) * a_row + k0 * a_k).cast(),
+                        a_row: a_row as u64,
+                        a_k: a_k as u64,
+                        b: b_ptr.wrapping_add(k0 * b_k).cast(),
+                        b_k: b_k as u64,
+                        c: c.wrapping_add(i0 * row + j),
+                        c_row: row as u64 * 4,
+                        add: u64::from(k0 > 0),
+                        control: 0,
+                        saved: 0,
+                    };
+                    // SAFETY: rows i0..i1 are at most the largest number and within `need`; the operands' forms hold
+                    // all terms of them; the tile has a row of padded columns for each.
+                    unsafe { inner.call(i1 - i0, &mut args) };
+                }
             }
         }
         k0 += k;

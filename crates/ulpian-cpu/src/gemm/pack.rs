@@ -1,6 +1,6 @@
 //! Bringing operands into a form that the inner loops read well.
 
-use ulpian_kernel::interp::{Operand, RawBuffer};
+use ulpian_kernel::interp::{ProductOperand, RawBuffer};
 use ulpian_num::{Dtype, convert};
 
 /// A strided operand, checked: every element that is asked for lies inside its buffer.
@@ -18,13 +18,14 @@ pub(crate) struct Strided {
 impl Strided {
     /// `None` if an index would wrap or leave the buffer: the plain reading then says what is wrong.
     pub fn new(
-        operand: &Operand,
+        operand: &ProductOperand,
         buffers: &[RawBuffer],
         dtypes: &[Dtype],
         outer: usize,
         terms: u32,
     ) -> Option<Strided> {
-        let Operand::Strided { buffer, base, outer0, outer_limit, outer_stride, k_stride } = *operand else {
+        let ProductOperand::Strided { buffer, base, outer0, outer_limit, outer_stride, k_stride } = *operand
+        else {
             return None;
         };
         let buf = buffers[buffer as usize];
@@ -89,7 +90,7 @@ impl Strided {
         }
         let mut k = k0;
         #[cfg(target_arch = "x86_64")]
-        if self.dtype == Dtype::F32 && self.k == 1 && live == width && width % 4 == 0 {
+        if self.dtype == Dtype::F32 && self.k == 1 && live == width && width.is_multiple_of(4) {
             while k + 4 <= k1 {
                 for j in (0..width).step_by(4) {
                     let from = self.ptr.cast::<f32>().wrapping_add((o0 + j) * self.outer + k);

@@ -93,16 +93,15 @@ pub(crate) fn live(region: &Region, f: &Frame) -> (u32, u32, u32, u32) {
         let Step::Store { mask, value, .. } = s else { continue };
         let v = region.val(*value);
         let mut live = (0, region.rows, 0, region.cols);
-        if let Some(m) = mask {
-            if region.val(*m).class == Class::Mask {
-                if let Holes::Rect { r0, r1, c0, c1 } = f.holes(&f.masks[*m as usize], v.rows, v.cols) {
-                    // Along an extent of 1 every window sees the lane.
-                    let none = r0 >= r1 || c0 >= c1;
-                    let rows = if v.rows == 1 && !none { (0, region.rows) } else { (r0, r1) };
-                    let cols = if v.cols == 1 && !none { (0, region.cols) } else { (c0, c1) };
-                    live = (rows.0, rows.1, cols.0, cols.1);
-                }
-            }
+        if let Some(m) = mask
+            && region.val(*m).class == Class::Mask
+            && let Holes::Rect { r0, r1, c0, c1 } = f.holes(&f.masks[*m as usize], v.rows, v.cols)
+        {
+            // Along an extent of 1 every window sees the lane.
+            let none = r0 >= r1 || c0 >= c1;
+            let rows = if v.rows == 1 && !none { (0, region.rows) } else { (r0, r1) };
+            let cols = if v.cols == 1 && !none { (0, region.cols) } else { (c0, c1) };
+            live = (rows.0, rows.1, cols.0, cols.1);
         }
         if live.0 < live.1 && live.2 < live.3 {
             (r0, r1, c0, c1) = (r0.min(live.0), r1.max(live.1), c0.min(live.2), c1.max(live.3));

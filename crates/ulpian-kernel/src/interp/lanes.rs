@@ -302,7 +302,7 @@ unsafe fn select_body<const FMA: bool, const KEEP: bool>(size: usize, x: Run) {
 unsafe fn convert_body<const FMA: bool, const KEEP: bool>(from: Dtype, to: Dtype, x: Run) {
     by_dtype!(from, A => by_dtype!(to, B => {
         // SAFETY: passed on.
-        unsafe { map1(x, |a| Native::<FMA, KEEP>::convert::<A, B>(a)) }
+        unsafe { map1(x, Native::<FMA, KEEP>::convert::<A, B>) }
     }))
 }
 
@@ -319,10 +319,9 @@ unsafe fn call_f32_body<const FMA: bool, const KEEP: bool>(f: Func, x: Run) {
         ($($o:ident)*) => {
             match f {
                 // SAFETY: passed on.
-                Func::Div => unsafe { map2(x, |a, b| Native::<FMA, KEEP>::call::<f32>(Func::Div, a, b)) },
                 $(Func::$o => unsafe { map1(x, |a| Native::<FMA, KEEP>::call::<f32>(Func::$o, a, a)) },)*
-                #[allow(unreachable_patterns)]
-                _ => unsafe { map2(x, |a, b| Native::<FMA, KEEP>::call::<f32>(f, a, b)) },
+                // SAFETY: passed on. Division, the one function of two operands.
+                _ => unsafe { map2(x, |a, b| Native::<FMA, KEEP>::call::<f32>(Func::Div, a, b)) },
             }
         };
     }
@@ -335,10 +334,9 @@ unsafe fn call_f64_body<const FMA: bool, const KEEP: bool>(f: Func, x: Run) {
         ($($o:ident)*) => {
             match f {
                 // SAFETY: passed on.
-                Func::Div => unsafe { map2(x, |a, b| Native::<FMA, false>::call::<f64>(Func::Div, a, b)) },
                 $(Func::$o => unsafe { map1(x, |a| Native::<FMA, false>::call::<f64>(Func::$o, a, a)) },)*
-                #[allow(unreachable_patterns)]
-                _ => unsafe { map2(x, |a, b| Native::<FMA, false>::call::<f64>(f, a, b)) },
+                // SAFETY: passed on. Division, the one function of two operands.
+                _ => unsafe { map2(x, |a, b| Native::<FMA, false>::call::<f64>(Func::Div, a, b)) },
             }
         };
     }

@@ -72,33 +72,33 @@ pub(crate) fn load(
     let home = f.home[dst as usize];
     let dense = At { ptr: home, row_bytes: cols * to, splat: false };
     let holes = holes(region, f, mask, rows, cols);
-    if let (Some(affine), Holes::Rect { r0, r1, c0, c1 }) = (f.affine_here(region, index), holes) {
-        if let Some((base, dr)) = contiguous(ex, buffer, affine, (r0, r1, c0, c1), cols, len)? {
-            let full = (r0, c0, r1 as usize, c1 as usize) == (0, 0, rows, cols);
-            // One lane a row, rows apart: a view would be walked lane by lane each time.
-            let column = cols == 1 && rows > 1 && dr != 1;
-            if full && storage == lane && lane != Dtype::Bool && !ex.overlap && !column {
-                // SAFETY: `contiguous` checked that the element is inside.
-                let ptr = unsafe { buf.ptr.add(base as usize * from) };
-                f.at[dst as usize] = At { ptr, row_bytes: dr as usize * from, splat: false };
-                return Ok(());
-            }
-            f.at[dst as usize] = dense;
-            if !full {
-                // SAFETY: the home slot holds rows*cols lanes.
-                unsafe { lanes::fill(home, to, rows * cols, fill) };
-            }
-            for r in r0..r1 {
-                let at = base as usize + dr as usize * r as usize + c0 as usize;
-                let n = (c1 - c0) as usize;
-                // SAFETY: `contiguous` checked the elements; the lanes are inside the home slot.
-                unsafe {
-                    let a = buf.ptr.add(at * from);
-                    widen(ex, storage, lane, a, home.add((r as usize * cols + c0 as usize) * to), n);
-                }
-            }
+    if let (Some(affine), Holes::Rect { r0, r1, c0, c1 }) = (f.affine_here(region, index), holes)
+        && let Some((base, dr)) = contiguous(ex, buffer, affine, (r0, r1, c0, c1), cols, len)?
+    {
+        let full = (r0, c0, r1 as usize, c1 as usize) == (0, 0, rows, cols);
+        // One lane a row, rows apart: a view would be walked lane by lane each time.
+        let column = cols == 1 && rows > 1 && dr != 1;
+        if full && storage == lane && lane != Dtype::Bool && !ex.overlap && !column {
+            // SAFETY: `contiguous` checked that the element is inside.
+            let ptr = unsafe { buf.ptr.add(base as usize * from) };
+            f.at[dst as usize] = At { ptr, row_bytes: dr as usize * from, splat: false };
             return Ok(());
         }
+        f.at[dst as usize] = dense;
+        if !full {
+            // SAFETY: the home slot holds rows*cols lanes.
+            unsafe { lanes::fill(home, to, rows * cols, fill) };
+        }
+        for r in r0..r1 {
+            let at = base as usize + dr as usize * r as usize + c0 as usize;
+            let n = (c1 - c0) as usize;
+            // SAFETY: `contiguous` checked the elements; the lanes are inside the home slot.
+            unsafe {
+                let a = buf.ptr.add(at * from);
+                widen(ex, storage, lane, a, home.add((r as usize * cols + c0 as usize) * to), n);
+            }
+        }
+        return Ok(());
     }
     if holes == (Holes::Rect { r0: 0, r1: 0, c0: 0, c1: 0 }) {
         // SAFETY: the home slot holds rows*cols lanes.
@@ -235,32 +235,32 @@ pub(crate) fn store(
     if holes == (Holes::Rect { r0: 0, r1: 0, c0: 0, c1: 0 }) {
         return Ok(());
     }
-    if let (Some(affine), Holes::Rect { r0, r1, c0, c1 }) = (f.affine_here(region, index), holes) {
-        if let Some((base, dr)) = contiguous(ex, buffer, affine, (r0, r1, c0, c1), cols, len)? {
-            let full = (r0, c0, r1 as usize, c1 as usize) == (0, 0, rows, cols);
-            if let Some(m) = fused {
-                if full && !ex.overlap {
-                    // SAFETY: `contiguous` checked the elements.
-                    let ptr = unsafe { buf.ptr.add(base as usize * to) };
-                    map::run(ex, region, f, m, Some((ptr, dr as usize * to)));
-                    return Ok(());
-                }
-                map::run(ex, region, f, m, None);
+    if let (Some(affine), Holes::Rect { r0, r1, c0, c1 }) = (f.affine_here(region, index), holes)
+        && let Some((base, dr)) = contiguous(ex, buffer, affine, (r0, r1, c0, c1), cols, len)?
+    {
+        let full = (r0, c0, r1 as usize, c1 as usize) == (0, 0, rows, cols);
+        if let Some(m) = fused {
+            if full && !ex.overlap {
+                // SAFETY: `contiguous` checked the elements.
+                let ptr = unsafe { buf.ptr.add(base as usize * to) };
+                map::run(ex, region, f, m, Some((ptr, dr as usize * to)));
+                return Ok(());
             }
-            let at = f.lanes_of(region, value);
-            for r in r0..r1 {
-                let element = base as usize + dr as usize * r as usize + c0 as usize;
-                let n = (c1 - c0) as usize;
-                // SAFETY: `contiguous` checked the elements; row r's lanes are inside the value's.
-                unsafe {
-                    let row = at.ptr.add(r as usize * at.row_bytes);
-                    let splat = at.splat && cols > 1;
-                    let a = if splat { row } else { row.add(c0 as usize * from) };
-                    narrow(ex, lane, storage, a, buf.ptr.add(element * to), n, splat);
-                }
-            }
-            return Ok(());
+            map::run(ex, region, f, m, None);
         }
+        let at = f.lanes_of(region, value);
+        for r in r0..r1 {
+            let element = base as usize + dr as usize * r as usize + c0 as usize;
+            let n = (c1 - c0) as usize;
+            // SAFETY: `contiguous` checked the elements; row r's lanes are inside the value's.
+            unsafe {
+                let row = at.ptr.add(r as usize * at.row_bytes);
+                let splat = at.splat && cols > 1;
+                let a = if splat { row } else { row.add(c0 as usize * from) };
+                narrow(ex, lane, storage, a, buf.ptr.add(element * to), n, splat);
+            }
+        }
+        return Ok(());
     }
     if let Some(m) = fused {
         map::run(ex, region, f, m, None);

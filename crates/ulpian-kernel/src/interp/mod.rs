@@ -20,11 +20,12 @@ mod product;
 mod product_form;
 mod reduce;
 mod slots;
+mod steps;
 
 pub use exec::Scratch;
 pub use isa::Isa;
 pub use plan::Plan;
-pub use product_form::{Operand, Product, ProductScalars, Tile};
+pub use product_form::{Product, ProductOperand, ProductScalars, Tile};
 
 use ulpian_num::Dtype;
 

@@ -18,8 +18,8 @@ pub struct Product {
 
 /// One operand in one program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Operand {
-    /// As `ir::Operand::Strided`.
+pub enum ProductOperand {
+    /// As [`crate::ir::Operand::Strided`].
     Strided { buffer: u32, base: u32, outer0: u32, outer_limit: u32, outer_stride: u32, k_stride: u32 },
     /// To be asked for with [`Product::lanes`]; equal keys mean equal lanes.
     Lanes { key: Vec<u64> },
@@ -29,8 +29,8 @@ pub enum Operand {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProductScalars {
     pub k: u32,
-    pub a: Operand,
-    pub b: Operand,
+    pub a: ProductOperand,
+    pub b: ProductOperand,
     /// Rows and columns below which everything lies that the epilogue stores.
     pub live: (u32, u32),
 }
@@ -98,14 +98,16 @@ impl Product {
             return Err(InterpError::Malformed { kernel: plan.name.clone(), detail: "not a product".into() });
         };
         let side = |s: &Side| match s {
-            Side::Strided { buffer, base, outer0, outer_limit, outer_stride, k_stride } => Operand::Strided {
-                buffer: *buffer,
-                base: f.scalar_u32(region, *base),
-                outer0: f.scalar_u32(region, *outer0),
-                outer_limit: f.scalar_u32(region, *outer_limit),
-                outer_stride: f.scalar_u32(region, *outer_stride),
-                k_stride: f.scalar_u32(region, *k_stride),
-            },
+            Side::Strided { buffer, base, outer0, outer_limit, outer_stride, k_stride } => {
+                ProductOperand::Strided {
+                    buffer: *buffer,
+                    base: f.scalar_u32(region, *base),
+                    outer0: f.scalar_u32(region, *outer0),
+                    outer_limit: f.scalar_u32(region, *outer_limit),
+                    outer_stride: f.scalar_u32(region, *outer_stride),
+                    k_stride: f.scalar_u32(region, *k_stride),
+                }
+            }
             Side::Lanes(number) => {
                 let inner = &plan.regions[*number];
                 let mut key = vec![*number as u64];
@@ -122,14 +124,14 @@ impl Product {
                     unsafe { std::ptr::copy_nonoverlapping(at.ptr, bits.as_mut_ptr(), size) };
                     u64::from_le_bytes(bits)
                 }));
-                Operand::Lanes { key }
+                ProductOperand::Lanes { key }
             }
         };
         let (_, rows, _, cols) = super::exec::live(region, f);
         Ok(ProductScalars { k: f.scalar_u32(region, *k), a: side(a), b: side(b), live: (rows, cols) })
     }
 
-    /// Copies lanes of a [`Operand::Lanes`] operand (`first`: A) of `program` to `out`: outer indices from `from.0`,
+    /// Copies lanes of a [`ProductOperand::Lanes`] operand (`first`: A) of `program` to `out`: outer indices from `from.0`,
     /// k from `from.1`, `extent` of them, rows `row_bytes` apart (a row is an outer index for A, a k for B).
     ///
     /// # Safety
