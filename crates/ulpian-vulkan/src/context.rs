@@ -2,7 +2,7 @@
 //! becomes one of our errors. Memory, pipelines and submission are kept elsewhere.
 
 use crate::faults::Faults;
-use crate::instance::Instance;
+use crate::instance::{Instance, life};
 use crate::options::Options;
 use crate::physical::Physical;
 use ash::vk;
@@ -94,7 +94,10 @@ impl Context {
         physical: Physical,
         options: &Options,
     ) -> Result<Arc<Context>, DeviceError> {
-        let (raw, queue, family) = physical.create(&instance)?;
+        let (raw, queue, family) = {
+            let _life = life();
+            physical.create(&instance)?
+        };
         let faults = Faults::new(options.faults.clone());
         Ok(Arc::new(Context {
             raw,
@@ -240,6 +243,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        let _life = life();
         // SAFETY: every object made from this device holds the context by `Arc` and is gone.
         unsafe {
             let _ = self.raw.device_wait_idle();

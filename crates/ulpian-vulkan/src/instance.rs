@@ -6,13 +6,21 @@ use crate::loader;
 use crate::options::Options;
 use ash::vk;
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ulpian_kernel::device::DeviceError;
 
 const VALIDATION: &CStr = c"VK_LAYER_KHRONOS_validation";
 
 static MESSAGES: AtomicUsize = AtomicUsize::new(0);
+
+/// Held while instances and devices come and go: drivers and loaders are not all sound when several threads of one
+/// process do that at once.
+static LIFE: Mutex<()> = Mutex::new(());
+
+pub(crate) fn life() -> MutexGuard<'static, ()> {
+    LIFE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Warnings and errors of the validation layer in this process so far; each was also printed to standard error.
 pub fn validation_messages() -> usize {
@@ -38,6 +46,7 @@ impl Instance {
             device: "vulkan".into(),
             detail: format!("{what}: {e}; check the driver's installation with `vulkaninfo --summary`"),
         };
+        let life = life();
         let entry = loader::open(options.loader.as_deref())?;
         // SAFETY: a plain query of the loader.
         let version = unsafe { entry.try_enumerate_instance_version() }
@@ -85,6 +94,8 @@ impl Instance {
             },
             e => driver("no Vulkan instance", e),
         })?;
+        // A failure below drops the instance, which takes the lock itself.
+        drop(life);
         let mut instance = Instance { _entry: entry, raw, messenger: None };
         if options.validate {
             instance.listen().map_err(|e| driver("no debug messenger", e))?;
@@ -126,6 +137,7 @@ unsafe extern "system" fn count_message(
 
 impl Drop for Instance {
     fn drop(&mut self) {
+        let _life = life();
         // SAFETY: everything made from this instance holds it by `Arc`, so nothing of it is left.
         unsafe {
             if let Some((api, raw)) = &self.messenger {
