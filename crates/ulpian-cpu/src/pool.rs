@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// A borrowed job: `f(worker)`, valid until every worker has said it is done.
+/// A borrowed job: `f(worker)`, valid while it lies in the slot or a worker is inside it.
 #[derive(Clone, Copy)]
 struct Job(*const (dyn Fn(usize) + Sync));
-// SAFETY: `run` does not return before the last worker is done with the job, which is `Sync`.
+// SAFETY: `run` takes the job out of the slot and waits for the workers inside it; the job is `Sync`.
 unsafe impl Send for Job {}
 
 struct Shared {
     /// Rises by one for each job.
     ticket: AtomicUsize,
-    pending: AtomicUsize,
+    /// Workers inside the present job.
+    active: AtomicUsize,
     stop: AtomicBool,
     panicked: AtomicBool,
     slot: Mutex<Option<Job>>,
@@ -37,7 +38,7 @@ impl Pool {
     pub fn new(threads: usize) -> Pool {
         let shared = Arc::new(Shared {
             ticket: AtomicUsize::new(0),
-            pending: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
             panicked: AtomicBool::new(false),
             slot: Mutex::new(None),
@@ -59,18 +60,19 @@ impl Pool {
         self.workers.len() + 1
     }
 
-    /// Calls `f(0..threads)`, each on its own thread, and waits for all. False if one of them panicked.
+    /// Calls `f(0)` here and `f(1..threads)` on those workers that wake up in time, and waits for them. The work is to
+    /// be taken piece by piece: a worker that comes late (the machine is busy) is not waited for. False if a call
+    /// panicked.
     pub fn run(&self, f: &(dyn Fn(usize) + Sync)) -> bool {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let s = &self.shared;
         if !self.workers.is_empty() {
-            // SAFETY: only the lifetime is forgotten; the wait below outlasts every use.
+            // SAFETY: only the lifetime is forgotten; the slot is emptied and the workers waited for below.
             let job = Job(unsafe {
                 std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync + 'static)>(
                     f,
                 )
             });
-            s.pending.store(self.workers.len(), Ordering::Relaxed);
             let mut slot = s.slot.lock().unwrap_or_else(PoisonError::into_inner);
             *slot = Some(job);
             s.ticket.fetch_add(1, Ordering::Release);
@@ -78,8 +80,12 @@ impl Pool {
             s.wake.notify_all();
         }
         let own = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f(0))).is_ok();
+        if !self.workers.is_empty() {
+            // No worker can enter from here on.
+            *s.slot.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
         let mut spins = 0;
-        while s.pending.load(Ordering::Acquire) != 0 {
+        while s.active.load(Ordering::Acquire) != 0 {
             spins += 1;
             if spins < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
@@ -104,16 +110,20 @@ fn work(s: &Shared, me: usize) {
                 return;
             }
             seen = s.ticket.load(Ordering::Acquire);
+            if slot.is_some() {
+                // Under the lock, so that `run` sees it once it has emptied the slot.
+                s.active.fetch_add(1, Ordering::Relaxed);
+            }
             *slot
         };
         if let Some(Job(f)) = job {
-            // SAFETY: the caller of `run` waits for `pending` to reach zero, so `f` is alive.
+            // SAFETY: `run` waits for `active` to reach zero, so `f` is alive.
             let f = unsafe { &*f };
             if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f(me))).is_err() {
                 s.panicked.store(true, Ordering::Relaxed);
             }
+            s.active.fetch_sub(1, Ordering::Release);
         }
-        s.pending.fetch_sub(1, Ordering::Release);
     }
 }
 
