@@ -52,6 +52,9 @@ pub struct View {
     stages: Vec<Stage>,
 }
 
+/// (extent, stride) of each part of a logical axis, slowest first; parts of extent 1 are left out.
+pub type AxisParts = Vec<(usize, i64)>;
+
 /// The lane arithmetic that a view is written in.
 pub trait IndexMath {
     type Index: Copy;
@@ -138,7 +141,7 @@ impl View {
         self.contiguous_offset() == Some(0)
     }
     /// The one affine stage without bounds, as per logical axis (extent, stride) pairs of its parts.
-    pub fn affine(&self) -> Option<(i64, Vec<Vec<(usize, i64)>>)> {
+    pub fn affine(&self) -> Option<(i64, Vec<AxisParts>)> {
         let [Stage::Strided { dims, index, bounds, .. }] = self.stages.as_slice() else { return None };
         if !bounds.is_empty() {
             return None;

@@ -1,7 +1,10 @@
 //! Planned and fused kernels on the CPU against the plain reading, bit for bit.
 
 mod common;
-use common::{Body, data, gather, map, matmul, movement, reduce};
+#[path = "common/plain.rs"]
+mod plain;
+use common::data;
+use plain::{Body, gather, map, matmul, movement, reduce};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 use ulpian_graph::{GraphError, HostTensor, Movement, Node, Options, Program, TensorType, native};
@@ -385,7 +388,7 @@ fn grow(dice: &[(u8, u8, u8, u8)], dtype: Dtype, shape: [usize; 2]) -> (Vec<Node
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn fused_unfused_and_plain_give_the_same_bits(
         dice in proptest::collection::vec(any::<(u8, u8, u8, u8)>(), 1..12),

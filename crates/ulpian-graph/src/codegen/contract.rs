@@ -9,8 +9,9 @@ use ulpian_kernel::record::RecordError;
 
 /// Nominal step along k for operands given lane by lane.
 const STEP: u32 = 16;
-/// Tiles are made smaller until there are this many, so that no part of a large device idles.
-const PROGRAMS: usize = 128;
+/// Square tiles, largest first, and how many programs must come of one before it is used: a large tile reads least,
+/// many programs keep a large device busy.
+const TILES: [(usize, usize); 2] = [(128, 256), (64, 24)];
 
 /// The tile of an M×N product. It shows in speed alone.
 fn tile(m: usize, n: usize, batch: usize) -> (usize, usize) {
@@ -19,8 +20,7 @@ fn tile(m: usize, n: usize, batch: usize) -> (usize, usize) {
         (_, 1) => (64, 1),
         _ => {
             let count = |t: usize| m.div_ceil(t) * n.div_ceil(t) * batch;
-            let fits = |t: usize| m.min(n) >= t && count(t) >= PROGRAMS;
-            let t = [128, 64].into_iter().find(|&t| fits(t)).unwrap_or(32);
+            let t = TILES.iter().find(|(t, least)| m.min(n) >= *t && count(*t) >= *least).map_or(32, |t| t.0);
             (t, t)
         }
     }
@@ -122,9 +122,9 @@ fn strided(g: &mut Gen<'_>, side: &Side, id: Id, view: &View, z: Index) -> Optio
     let fours = |n: i64| n % 4 == 0;
     let base_fours = fours(offset) && axes[0].iter().all(|p| fours(p.1));
     let (unit, aligned) = if k_stride == 1 {
-        (Unit::K, base_fours && fours(outer_stride) && side.k % 4 == 0)
+        (Unit::K, base_fours && fours(outer_stride) && side.k.is_multiple_of(4))
     } else if outer_stride == 1 {
-        (Unit::Outer, base_fours && fours(k_stride) && side.outer % 4 == 0)
+        (Unit::Outer, base_fours && fours(k_stride) && side.outer.is_multiple_of(4))
     } else {
         (Unit::Neither, false)
     };

@@ -271,10 +271,10 @@ impl Gen<'_> {
 
     /// Lanes of value `id`, moved by `chain`, at `p` (coordinates of the moved shape), rounded to its dtype.
     pub fn eval(&mut self, id: Id, chain: &[Movement], p: &Point) -> Value {
-        if let Some((heavy, v)) = self.heavy {
-            if heavy == id {
-                return v;
-            }
+        if let Some((heavy, v)) = self.heavy
+            && heavy == id
+        {
+            return v;
         }
         let key = Key {
             id,

@@ -333,10 +333,10 @@ impl Builder {
         if from.is_empty() && !ty.is_empty() {
             return self.fill(ty, foreign.unwrap_or(0));
         }
-        if let Def::Fill(bits) = self.graph.values[src].def {
-            if foreign.is_none_or(|f| f == bits) {
-                return self.fill(ty, bits);
-            }
+        if let Def::Fill(bits) = self.graph.values[src].def
+            && foreign.is_none_or(|f| f == bits)
+        {
+            return self.fill(ty, bits);
         }
         self.push(name, ty, Def::Move { src, how })
     }

@@ -180,10 +180,11 @@ fn place(graph: &Graph, drafts: Vec<Draft>, scratch: &[u64]) -> Plan {
                 });
                 Place::Slot(slot(&mut plan.slots, &mut free, bytes))
             });
-            if let (Place::Slot(s), Some(&l)) = (place, last.get(buf)) {
-                if l == at && !done.contains(&s) {
-                    done.push(s);
-                }
+            if let (Place::Slot(s), Some(&l)) = (place, last.get(buf))
+                && l == at
+                && !done.contains(&s)
+            {
+                done.push(s);
             }
             places.push(place);
         }
