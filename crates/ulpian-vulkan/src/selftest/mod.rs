@@ -15,7 +15,7 @@ use crate::spirv::{Caps, WRITER_VERSION};
 use ulpian_kernel::device::{DeviceError, Verdict};
 
 /// Raised whenever a test is added or changed: cached verdicts of older ones do not count.
-const TEST_VERSION: u32 = 2;
+const TEST_VERSION: u32 = 3;
 
 /// What the self-test found.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,27 @@ pub(crate) fn run(device: &Vulkan, cache: &Cache) -> Result<Report, DeviceError>
 
 fn measure(device: &Vulkan, mut caps: Caps) -> Result<Report, DeviceError> {
     let mut verdicts = Vec::new();
-    let raw = probe::run(device)?;
+    let mut raw = probe::run(device, caps.rte32)?;
+    // NVIDIA keeps subnormals in products, and only there, once rounding to nearest is asked for. Its default rounds
+    // to nearest too and has one rule for all: the mode is left out where that is so.
+    let mut unasked = false;
+    if caps.rte32 && !raw.flushes && !raw.keeps {
+        let plain = probe::run(device, false)?;
+        if plain.flushes || plain.keeps {
+            (raw, unasked) = (plain, true);
+            (caps.rte32, caps.rte64) = (false, false);
+        }
+    }
+    verdicts.push((
+        "rounding to nearest even".to_string(),
+        if unasked {
+            Verdict::Replaced("the driver's default: asking for it splits the rule for subnormals".into())
+        } else if raw.flushes || raw.keeps {
+            Verdict::Pass
+        } else {
+            Verdict::Replaced("judged below, with every flush written out".into())
+        },
+    ));
     caps.fused_fma = raw.fused_fma;
     caps.flushes_f32 = raw.flushes;
     verdicts.push((
@@ -123,8 +143,14 @@ fn limits(caps: &Caps) -> Verdict {
 
 fn encode(r: &Report) -> Vec<u8> {
     let mut s = format!(
-        "{} {} {} {} {}\n",
-        r.caps.fused_fma, r.caps.flushes_f32, r.caps.int64, r.caps.float64, r.keeps
+        "{} {} {} {} {} {} {}\n",
+        r.caps.fused_fma,
+        r.caps.flushes_f32,
+        r.caps.int64,
+        r.caps.float64,
+        r.caps.rte32,
+        r.caps.rte64,
+        r.keeps
     );
     for (name, verdict) in &r.verdicts {
         let (kind, text) = match verdict {
@@ -142,8 +168,10 @@ fn decode(announced: &Caps, bytes: &[u8]) -> Option<Report> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut lines = text.lines();
     let flags: Vec<bool> = lines.next()?.split(' ').map(|w| w.parse().ok()).collect::<Option<_>>()?;
-    let &[fused_fma, flushes_f32, int64, float64, keeps] = flags.as_slice() else { return None };
-    let caps = Caps { fused_fma, flushes_f32, int64, float64, ..announced.clone() };
+    let &[fused_fma, flushes_f32, int64, float64, rte32, rte64, keeps] = flags.as_slice() else {
+        return None;
+    };
+    let caps = Caps { fused_fma, flushes_f32, int64, float64, rte32, rte64, ..announced.clone() };
     let verdict = |line: &str| {
         let mut parts = line.splitn(3, '\t');
         let (kind, name, text) = (parts.next()?, parts.next()?, parts.next()?.to_string());

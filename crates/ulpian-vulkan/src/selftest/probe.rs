@@ -25,8 +25,8 @@ pub(crate) struct Raw {
     pub differs: Option<String>,
 }
 
-/// Runs the probe.
-pub(crate) fn run(device: &Vulkan) -> Result<Raw, DeviceError> {
+/// Runs the probe, asking for rounding to nearest even or leaving it to the driver's default.
+pub(crate) fn run(device: &Vulkan, rte: bool) -> Result<Raw, DeviceError> {
     let rows = values::f32_triples();
     let input: Vec<u8> = rows.iter().flatten().flat_map(|w| w.to_le_bytes()).collect();
     let bytes = u64::from(OUT) * 4 * ROWS as u64;
@@ -35,8 +35,7 @@ pub(crate) fn run(device: &Vulkan) -> Result<Raw, DeviceError> {
         Binding { memory: device.allocate(bytes)?, offset: 0 },
     ];
     device.upload(&buffers[0], &input)?;
-    let features = &device.context().physical.features;
-    let words = module(features.rte32, features.szinp32);
+    let words = module(rte, device.context().physical.features.szinp32);
     device.run_probe("self-test probe", &words, WORKGROUP, &buffers, u64::from(ROWS as u32 / WORKGROUP))?;
     let mut out = vec![0u8; bytes as usize];
     device.download(&buffers[1], &mut out)?;
