@@ -1,7 +1,7 @@
 //! `ulpian bench`: our times beside PyTorch's in the same run, and each as a share of what the hardware can do.
 
 use crate::devices::options;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use std::error::Error;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -67,8 +67,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     } else {
         &["copy", "add", "exp", "sum", "matmul:512", "matmul:1024", "matmul:2048", "matvec:4096", "mlp"]
     };
-    let cases: Vec<&str> =
-        all.iter().copied().filter(|c| args.case.as_ref().is_none_or(|p| c.starts_with(p.as_str()) || *c == "copy")).collect();
+    let cases: Vec<&str> = all
+        .iter()
+        .copied()
+        .filter(|c| args.case.as_ref().is_none_or(|p| c.starts_with(p.as_str()) || *c == "copy"))
+        .collect();
     let mut lines = vec![];
     let mut about = json!({});
     for &n in &threads {
@@ -77,7 +80,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         about = json!({"id": f.id, "name": f.name, "driver": f.driver});
         let peer = peer_times(args, gpu, n, elements, &cases)?;
         for case in &cases {
-            let (ms, bytes, flops) = measure(&device, case, elements, args.repeats).map_err(|e| format!("{case}: {e}"))?;
+            let (ms, bytes, flops) =
+                measure(&device, case, elements, args.repeats).map_err(|e| format!("{case}: {e}"))?;
             let peer_ms = peer.iter().find(|(c, _)| c == case).map(|p| p.1);
             lines.push(Line { case: case.to_string(), threads: n, ms, bytes, flops, peer_ms });
         }
@@ -93,7 +97,8 @@ fn report(args: &Args, about: &Value, lines: &[Line], peak: Option<f64>) {
     for l in lines {
         let copy = lines.iter().find(|c| c.case == "copy" && c.threads == l.threads).map(rate);
         let of_copy = copy.filter(|_| l.bytes > 0.0).map(|c| rate(l) / c);
-        let of_peak = peak.filter(|_| l.flops > 0.0).map(|p| l.flops / l.ms / 1e6 / (p * l.threads.max(1) as f64));
+        let of_peak =
+            peak.filter(|_| l.flops > 0.0).map(|p| l.flops / l.ms / 1e6 / (p * l.threads.max(1) as f64));
         let of_peer = l.peer_ms.map(|p| p / l.ms);
         rows.push(json!({
             "case": l.case, "threads": l.threads, "median_ms": l.ms, "GB_per_s": rate(l), "GFLOP_per_s": l.flops / l.ms / 1e6,
@@ -107,9 +112,15 @@ fn report(args: &Args, about: &Value, lines: &[Line], peak: Option<f64>) {
     }
     println!("device {}: {} ({})", text(&about["id"]), text(&about["name"]), text(&about["driver"]));
     if let Some(p) = peak {
-        println!("arithmetic limit: {p:.0} GFLOP/s{}", if args.device == "cpu" { " a core, measured" } else { "" });
+        println!(
+            "arithmetic limit: {p:.0} GFLOP/s{}",
+            if args.device == "cpu" { " a core, measured" } else { "" }
+        );
     }
-    println!("{:<14} {:>7} {:>10} {:>9} {:>10} {:>9} {:>9} {:>10} {:>9}", "case", "threads", "ms", "GB/s", "GFLOP/s", "of copy", "of peak", "torch ms", "x torch");
+    println!(
+        "{:<14} {:>7} {:>10} {:>9} {:>10} {:>9} {:>9} {:>10} {:>9}",
+        "case", "threads", "ms", "GB/s", "GFLOP/s", "of copy", "of peak", "torch ms", "x torch"
+    );
     let number = |v: &Value, digits: usize| v.as_f64().map_or("-".to_string(), |x| format!("{x:.digits$}"));
     for r in &rows {
         println!(
@@ -132,14 +143,24 @@ fn text(v: &Value) -> &str {
 }
 
 /// PyTorch's medians, from its own process.
-fn peer_times(args: &Args, gpu: bool, threads: usize, elements: usize, cases: &[&str]) -> Result<Vec<(String, f64)>> {
+fn peer_times(
+    args: &Args,
+    gpu: bool,
+    threads: usize,
+    elements: usize,
+    cases: &[&str],
+) -> Result<Vec<(String, f64)>> {
     if args.peer == "none" {
         return Ok(vec![]);
     }
     let script = PathBuf::from("scripts/peer_torch.py");
     // A bare name is looked up on PATH; a path must be there.
     if (args.peer.contains('/') && !PathBuf::from(&args.peer).exists()) || !script.exists() {
-        eprintln!("no PyTorch beside us: {} or {} is missing; run scripts/setup-peers.sh, or give --peer", args.peer, script.display());
+        eprintln!(
+            "no PyTorch beside us: {} or {} is missing; run scripts/setup-peers.sh, or give --peer",
+            args.peer,
+            script.display()
+        );
         return Ok(vec![]);
     }
     let mut command = Command::new(&args.peer);
@@ -246,7 +267,11 @@ fn measure(device: &Arc<dyn Device>, case: &str, elements: usize, repeats: usize
         }
         "exp" => {
             let a = placeholder(&[elements]);
-            Ok((program_ms(device, ops::exp(&a)?, &[a], &[random(device, elements, 1)?], repeats)?, 8.0 * e, 0.0))
+            Ok((
+                program_ms(device, ops::exp(&a)?, &[a], &[random(device, elements, 1)?], repeats)?,
+                8.0 * e,
+                0.0,
+            ))
         }
         "sum" => {
             let a = placeholder(&[elements]);

@@ -4,7 +4,7 @@ use serde_json::json;
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
-use ulpian::device::{open_with, CpuOptions, OpenOptions};
+use ulpian::device::{CpuOptions, OpenOptions, open_with};
 use ulpian_kernel::device::{Device, Verdict};
 
 #[derive(Debug, clap::Args)]
@@ -63,10 +63,18 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
                     println!("  dtypes: {}", dtypes.join(" "));
                     println!(
                         "  fma: {}; f32 subnormals can be kept: {}",
-                        if f.fused_fma { "fused in hardware" } else { "computed (the machine's is not fused)" },
+                        if f.fused_fma {
+                            "fused in hardware"
+                        } else {
+                            "computed (the machine's is not fused)"
+                        },
                         if f.can_keep_subnormals { "yes" } else { "no" }
                     );
-                    println!("  memory: {} MiB, largest allocation {} MiB", f.memory_bytes >> 20, f.max_allocation_bytes >> 20);
+                    println!(
+                        "  memory: {} MiB, largest allocation {} MiB",
+                        f.memory_bytes >> 20,
+                        f.max_allocation_bytes >> 20
+                    );
                     for (k, v) in &f.limits {
                         println!("  {k}: {v}");
                     }
@@ -77,7 +85,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
                     }
                 }
             }
-            Err(e) if args.json => all.push(json!({"id": d.id, "name": d.name, "kind": d.kind, "error": e.to_string()})),
+            Err(e) if args.json => {
+                all.push(json!({"id": d.id, "name": d.name, "kind": d.kind, "error": e.to_string()}))
+            }
             Err(e) => println!("{}: {}: {e}", d.id, d.name),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use ulpian_kernel::device::{Binding, Device, Launch, Prepared};
 use ulpian_kernel::ir::Combine;
-use ulpian_kernel::target::{trace, Binder, Target, TileKernel, View, ViewMut};
+use ulpian_kernel::target::{Binder, Target, TileKernel, View, ViewMut, trace};
 use ulpian_num::{Element, Num, Val};
 
 #[derive(Debug, clap::Args)]
@@ -92,7 +92,11 @@ fn memory<D: Element>(device: &dyn Device, values: &[D]) -> Result<Binding, Box<
 }
 
 /// GB/s of an add over `n` elements: the median of 15 launches, or of batches timed together on a GPU.
-fn add_bandwidth<D: Num>(device: &Arc<dyn Device>, n: u32, value: impl Fn(u32) -> D) -> Result<(f64, f64), Box<dyn Error>> {
+fn add_bandwidth<D: Num>(
+    device: &Arc<dyn Device>,
+    n: u32,
+    value: impl Fn(u32) -> D,
+) -> Result<(f64, f64), Box<dyn Error>> {
     let values: Vec<D> = (0..n).map(value).collect();
     let (a, b) = (memory(&**device, &values)?, memory(&**device, &values)?);
     let out = Binding { memory: device.allocate_unfilled(a.memory.bytes())?, offset: 0 };
@@ -123,7 +127,13 @@ pub fn median_seconds(device: &Arc<dyn Device>, launch: &Launch) -> Result<f64, 
     Ok(repeats[repeats.len() / 2])
 }
 
-fn block_sums(device: &dyn Device, x: &Binding, n: u32, block: u32, halves: bool) -> Result<(Binding, u32), Box<dyn Error>> {
+fn block_sums(
+    device: &dyn Device,
+    x: &Binding,
+    n: u32,
+    block: u32,
+    halves: bool,
+) -> Result<(Binding, u32), Box<dyn Error>> {
     let programs = n.div_ceil(block);
     let out = Binding { memory: device.allocate_unfilled(u64::from(programs) * 4)?, offset: 0 };
     let kernel = Prepared::new(trace(&BlockSum { block, halves }, false)?);
@@ -162,7 +172,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     println!("  f32   {:>9.1} {g32:>9.1} {:>11.0}", t32 * 1e6, 12.0 * f64::from(n) / 1e6);
     if device.facts().dtypes.contains(&ulpian_num::Dtype::F64) {
         let (t64, g64) = add_bandwidth::<f64>(&device, n, |i| f64::from(i % 1000))?;
-        println!("  f64   {:>9.1} {g64:>9.1} {:>11.0}   {:.2}x the time", t64 * 1e6, 24.0 * f64::from(n) / 1e6, t64 / t32);
+        println!(
+            "  f64   {:>9.1} {g64:>9.1} {:>11.0}   {:.2}x the time",
+            t64 * 1e6,
+            24.0 * f64::from(n) / 1e6,
+            t64 / t32
+        );
     } else {
         println!("  f64   not offered by this device");
     }
@@ -181,8 +196,16 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     for block in [256, 1024] {
         let (partials, count) = block_sums(&*device, &x, n, block, true)?;
         let partials = read(&*device, &partials, count)?;
-        row(&format!("halves tree in blocks of {block}, finished in f32"), f64::from(partials.iter().fold(0f32, |s, v| s + v)), None);
-        row(&format!("halves tree in blocks of {block}, finished in f64"), partials.iter().map(|&v| f64::from(v)).sum(), None);
+        row(
+            &format!("halves tree in blocks of {block}, finished in f32"),
+            f64::from(partials.iter().fold(0f32, |s, v| s + v)),
+            None,
+        );
+        row(
+            &format!("halves tree in blocks of {block}, finished in f64"),
+            partials.iter().map(|&v| f64::from(v)).sum(),
+            None,
+        );
     }
     let mut all = vec![];
     for block in [64, 256, 1024, 4096] {
@@ -191,6 +214,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         all.push(sum.to_bits());
     }
     let same = all.iter().all(|&b| b == all[0]);
-    println!("  the neighbours' tree gives {} bits at every block size", if same { "identical" } else { "DIFFERENT" });
+    println!(
+        "  the neighbours' tree gives {} bits at every block size",
+        if same { "identical" } else { "DIFFERENT" }
+    );
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use ulpian::data::{digits, fashion_mnist, permutation, Dataset};
+use ulpian::data::{Dataset, digits, fashion_mnist, permutation};
 use ulpian::device::{best, open_with};
 use ulpian::io::{safetensors, weights_sha256, write_atomic};
 use ulpian::optim::Sgd;
@@ -134,7 +134,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn train(args: &Args, device: &Arc<dyn Device>, data: Dataset, epochs: u64) -> Result<Outcome, Box<dyn Error>> {
+fn train(
+    args: &Args,
+    device: &Arc<dyn Device>,
+    data: Dataset,
+    epochs: u64,
+) -> Result<Outcome, Box<dyn Error>> {
     let facts = device.facts();
     println!("device {}: {} ({})", facts.id, facts.name, facts.driver);
     let settings = Settings {
@@ -177,16 +182,16 @@ fn train(args: &Args, device: &Arc<dyn Device>, data: Dataset, epochs: u64) -> R
     if let (Some(path), 0) = (&args.save, epochs) {
         safetensors::save(path, &weights)?;
     }
-    Ok(Outcome {
-        device: facts.id.clone(),
-        hash: weights_sha256(&weights),
-        accuracy,
-        losses,
-        test_losses,
-    })
+    Ok(Outcome { device: facts.id.clone(), hash: weights_sha256(&weights), accuracy, losses, test_losses })
 }
 
-fn peer_files(dir: &Path, trainer: &Trainer, seed: u64, epochs: u64, images: u32) -> Result<(), Box<dyn Error>> {
+fn peer_files(
+    dir: &Path,
+    trainer: &Trainer,
+    seed: u64,
+    epochs: u64,
+    images: u32,
+) -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(dir)?;
     safetensors::save(&dir.join("initial.safetensors"), &trainer.weights()?)?;
     let order: Vec<u8> =

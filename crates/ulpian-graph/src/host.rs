@@ -113,7 +113,11 @@ fn widen(bits: u64, fraction: u32, exponent: u32) -> f64 {
     match e {
         0 => sign * f * 2f64.powi(1 - bias),
         e if e == (1 << exponent) - 1 => {
-            if f == 0.0 { sign * f64::INFINITY } else { f64::NAN }
+            if f == 0.0 {
+                sign * f64::INFINITY
+            } else {
+                f64::NAN
+            }
         }
         e => sign * (1.0 + f) * 2f64.powi(e as i32 - bias),
     }

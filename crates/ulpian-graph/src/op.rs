@@ -128,12 +128,17 @@ pub enum Lowering {
     Map(Arc<dyn MapBody>),
     /// Over the row-major index of `axes` (ascending), which keep extent 1. Sum: the index-adjacent tree, odd tails
     /// passing through, +0 when empty. `ArgMax`/`ArgMin`: the i32 (or i64) position; `axes` non-empty.
-    Reduce { combine: Combine, axes: Vec<usize> },
+    Reduce {
+        combine: Combine,
+        axes: Vec<usize>,
+    },
     /// `[B.., M, K] x [B.., K, N] -> [B.., M, N]` with equal batch axes; order as `ir::Op::Contract`.
     Contract,
     /// Inputs (data, index): `out[a.., i.., b..] = data[a.., index[i..], b..]` with `axis` = rank of `a`. An index
     /// outside 0..extent is an error after the run, and reads nothing.
-    Gather { axis: usize },
+    Gather {
+        axis: usize,
+    },
     /// A composite: use [`Op::expand`].
     Expand,
 }

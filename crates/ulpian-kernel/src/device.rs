@@ -88,7 +88,9 @@ pub struct DeviceFacts {
 pub enum DeviceError {
     #[error("{device}: out of memory asking for {bytes} bytes; free tensors, or use a smaller batch")]
     OutOfMemory { device: String, bytes: u64 },
-    #[error("{device}: the device was lost ({detail}); results on it are gone, the host and saved files are intact; open the device again")]
+    #[error(
+        "{device}: the device was lost ({detail}); results on it are gone, the host and saved files are intact; open the device again"
+    )]
     Lost { device: String, detail: String },
     #[error("{device}: no {what} here, needed by {needed_by}; {remedy}")]
     Unsupported { device: String, what: String, needed_by: String, remedy: String },
@@ -96,7 +98,9 @@ pub enum DeviceError {
     Refused { device: String, reason: String },
     #[error("no such device: {asked}; {remedy}")]
     NotFound { asked: String, remedy: String },
-    #[error("{loader}; install a Vulkan loader (Debian and Ubuntu: `apt install libvulkan1 mesa-vulkan-drivers`) or use `--device cpu`")]
+    #[error(
+        "{loader}; install a Vulkan loader (Debian and Ubuntu: `apt install libvulkan1 mesa-vulkan-drivers`) or use `--device cpu`"
+    )]
     NoLoader { loader: String },
     #[error("{device}: kernel {kernel}: {detail}")]
     Kernel { device: String, kernel: String, detail: String },

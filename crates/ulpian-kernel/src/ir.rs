@@ -11,8 +11,8 @@
 //! the block results in ascending order (the first block's result starts the sum, it is not added to zero).
 
 use std::fmt;
-use ulpian_num::real::{Binary, Compare, Func, Unary};
 use ulpian_num::Dtype;
+use ulpian_num::real::{Binary, Compare, Func, Unary};
 
 /// Length of one chain along K in [`Op::Contract`]: part of the numerical contract.
 pub const K_BLOCK: u32 = 1024;
@@ -114,39 +114,85 @@ pub enum Op {
     /// u32 scalar: 0 .. number of programs.
     ProgramId,
     /// u32 lane index along `axis`: type [R,1] for axis 0, [1,C] for axis 1.
-    Iota { axis: u8 },
+    Iota {
+        axis: u8,
+    },
     Unary(Unary, Value),
     Binary(Binary, Value, Value),
-    Fma { raw: bool, a: Value, b: Value, c: Value },
+    Fma {
+        raw: bool,
+        a: Value,
+        b: Value,
+        c: Value,
+    },
     Compare(Compare, Value, Value),
-    Select { mask: Value, yes: Value, no: Value },
+    Select {
+        mask: Value,
+        yes: Value,
+        no: Value,
+    },
     Convert(Value),
     Bitcast(Value),
     /// An elementary function; `b` repeats `a` when unary.
-    Call { func: Func, a: Value, b: Value },
+    Call {
+        func: Func,
+        a: Value,
+        b: Value,
+    },
     /// To the result's shape.
     Broadcast(Value),
     /// Where `mask` holds (everywhere when absent) the element widened to its lane dtype, elsewhere `fill` (bits of
     /// the result's dtype). If the result's dtype is the buffer's own storage dtype the bits are moved unwidened.
     /// Lanes outside the mask touch no memory. `contiguous` promises: index along the columns rises by 1, the first of every 4 is a multiple of 4 where the mask is
     /// uniform over those 4, and rows start at multiples of 4.
-    Load { buffer: u32, index: Value, mask: Option<Value>, fill: u64, contiguous: bool },
+    Load {
+        buffer: u32,
+        index: Value,
+        mask: Option<Value>,
+        fill: u64,
+        contiguous: bool,
+    },
     /// Narrows once, to nearest even (bool: 0 or 1; u8: low 8 bits), and stores where `mask` holds. No two lanes of
     /// any program may store to one index. `contiguous` as for loads.
-    Store { buffer: u32, index: Value, mask: Option<Value>, value: Value, contiguous: bool },
+    Store {
+        buffer: u32,
+        index: Value,
+        mask: Option<Value>,
+        value: Value,
+        contiguous: bool,
+    },
     /// Reduces `axis` to extent 1.
-    Reduce { combine: Combine, axis: u8, operands: Vec<Value> },
+    Reduce {
+        combine: Combine,
+        axis: u8,
+        operands: Vec<Value>,
+    },
     /// `acc[M,N]` plus `a[M,K]` times `b[K,N]`, see the module's head.
-    Dot { a: Value, b: Value, acc: Value },
+    Dot {
+        a: Value,
+        b: Value,
+        acc: Value,
+    },
     /// `[M,N]`: see the module's head.
     Contract(Box<Contract>),
     /// `count` times (u32 scalar). Block parameters: the u32 trip index, then the carried values; it yields the
     /// carried values.
-    Loop { count: Value, init: Vec<Value>, body: Block },
+    Loop {
+        count: Value,
+        init: Vec<Value>,
+        body: Block,
+    },
     /// While `cond` (a block from carried values to one bool scalar) holds. `body` from carried to carried values.
-    While { init: Vec<Value>, cond: Block, body: Block },
+    While {
+        init: Vec<Value>,
+        cond: Block,
+        body: Block,
+    },
     /// Runs `body` (no results, no parameters) where the bool scalar holds.
-    If { cond: Value, body: Block },
+    If {
+        cond: Value,
+        body: Block,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -185,7 +231,10 @@ impl Kernel {
     /// SHA-256 of everything but the name.
     pub fn hash(&self) -> [u8; 32] {
         use sha2::{Digest, Sha256};
-        let text = format!("{:?}|{}|{}|{:?}|{:?}", self.buffers, self.params, self.keep_subnormals, self.types, self.body);
+        let text = format!(
+            "{:?}|{}|{}|{:?}|{:?}",
+            self.buffers, self.params, self.keep_subnormals, self.types, self.body
+        );
         Sha256::digest(text.as_bytes()).into()
     }
 }
@@ -229,7 +278,9 @@ impl Op {
             Op::Contract(c) => {
                 f(c.k);
                 for operand in [&c.a, &c.b] {
-                    if let Operand::Strided { base, outer0, outer_limit, outer_stride, k_stride, .. } = operand {
+                    if let Operand::Strided { base, outer0, outer_limit, outer_stride, k_stride, .. } =
+                        operand
+                    {
                         [base, outer0, outer_limit, outer_stride, k_stride].into_iter().for_each(|v| f(*v));
                     }
                 }

@@ -51,10 +51,18 @@ fn programs_of<K: TileKernel, const FMA: bool>(
     kernel.args(&mut binder);
     let name = kernel.name();
     if binder.buffers.len() != buffers.len() {
-        return Err(NativeError::Buffers { kernel: name, given: buffers.len(), needed: binder.buffers.len() });
+        return Err(NativeError::Buffers {
+            kernel: name,
+            given: buffers.len(),
+            needed: binder.buffers.len(),
+        });
     }
     if binder.params as usize != params.len() {
-        return Err(NativeError::Params { kernel: name, given: params.len(), needed: binder.params as usize });
+        return Err(NativeError::Params {
+            kernel: name,
+            given: params.len(),
+            needed: binder.params as usize,
+        });
     }
     let mut target = NativeTarget::<FMA> { isa, name, buffers, params, program: 0, error: None };
     for program in 0..programs {
@@ -349,7 +357,11 @@ impl<'a, 'b, const FMA: bool> Target for NativeTarget<'a, 'b, FMA> {
                     .map(|p| match (p, combine) {
                         ([a, b], Combine::Sum) => Native::<FMA>::binary(ulpian_num::Binary::Add, *a, *b),
                         ([a, b], _) => {
-                            if beats::<FMA, D>(combine == Combine::Max, *a, *b) { *b } else { *a }
+                            if beats::<FMA, D>(combine == Combine::Max, *a, *b) {
+                                *b
+                            } else {
+                                *a
+                            }
                         }
                         _ => p[0],
                     })

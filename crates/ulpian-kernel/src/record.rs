@@ -20,7 +20,9 @@ pub struct Traced;
 pub enum RecordError {
     #[error("kernel {kernel}: {detail} (at {at})")]
     Invalid { kernel: String, detail: String, at: String },
-    #[error("kernel {kernel} records more than {limit} instructions; use a tile loop (`fold`) instead of a host loop")]
+    #[error(
+        "kernel {kernel} records more than {limit} instructions; use a tile loop (`fold`) instead of a host loop"
+    )]
     TooLong { kernel: String, limit: usize },
 }
 
@@ -141,7 +143,11 @@ impl Tape {
 }
 
 /// Records `f` as a kernel. `keep_subnormals` asks for `Subnormals::Preserve`.
-pub fn record(name: &str, keep_subnormals: bool, f: impl FnOnce(&mut Recorder)) -> Result<Kernel, RecordError> {
+pub fn record(
+    name: &str,
+    keep_subnormals: bool,
+    f: impl FnOnce(&mut Recorder),
+) -> Result<Kernel, RecordError> {
     let tape = Tape {
         kernel: Kernel {
             name: name.to_string(),
@@ -289,7 +295,8 @@ impl Recorder {
         value: Value,
         contiguous: bool,
     ) {
-        let parts: Vec<Value> = [Some(index.0), mask.map(|m| m.0), Some(value)].into_iter().flatten().collect();
+        let parts: Vec<Value> =
+            [Some(index.0), mask.map(|m| m.0), Some(value)].into_iter().flatten().collect();
         let (rows, cols) = with(|t| t.joined("store", &parts));
         let index = self.broadcast(index.0, rows, cols);
         let mask = mask.map(|m| self.broadcast(m.0, rows, cols));
@@ -305,7 +312,11 @@ impl Recorder {
                 .map(|&v| {
                     t.check_visible(v);
                     let mut ty = t.ty(v);
-                    if axis == 0 { ty.rows = 1 } else { ty.cols = 1 }
+                    if axis == 0 {
+                        ty.rows = 1
+                    } else {
+                        ty.cols = 1
+                    }
                     t.fresh(ty)
                 })
                 .collect::<Vec<_>>();

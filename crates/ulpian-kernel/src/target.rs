@@ -33,7 +33,7 @@
 //! ```
 
 use crate::ir::{Access, Combine, Kernel, Value};
-use crate::record::{record, RecordError, Recorder, Traced};
+use crate::record::{RecordError, Recorder, Traced, record};
 use std::marker::PhantomData;
 use ulpian_num::{Dtype, Element, Num, Real, Val};
 

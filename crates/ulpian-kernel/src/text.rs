@@ -82,7 +82,11 @@ fn head(k: &Kernel, op: &Op) -> String {
         Op::Convert(a) => format!("convert {a}: {}", k.ty(*a)),
         Op::Bitcast(a) => format!("bitcast {a}: {}", k.ty(*a)),
         Op::Call { func, a, b } => {
-            if func.arity() == 1 { format!("{} {a}", func.name()) } else { format!("{} {a}, {b}", func.name()) }
+            if func.arity() == 1 {
+                format!("{} {a}", func.name())
+            } else {
+                format!("{} {a}, {b}", func.name())
+            }
         }
         Op::Broadcast(a) => format!("broadcast {a}"),
         Op::Load { buffer, index, mask, fill, contiguous } => format!(

@@ -2,8 +2,8 @@
 
 use crate::ir::*;
 use std::collections::HashSet;
-use ulpian_num::real::{Binary, Compare, Unary};
 use ulpian_num::Dtype;
+use ulpian_num::real::{Binary, Compare, Unary};
 
 /// What is wrong with a kernel, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,7 +71,10 @@ impl Checker<'_> {
         }
         for y in &block.yields {
             if !self.seen.contains(y) {
-                return Err(Invalid { at: at.into(), detail: format!("yields {y}, which is not defined here") });
+                return Err(Invalid {
+                    at: at.into(),
+                    detail: format!("yields {y}, which is not defined here"),
+                });
             }
         }
         self.seen = outer;
@@ -84,15 +87,15 @@ impl Checker<'_> {
         let scalar_u32 = Type::scalar(Dtype::U32);
         let fits = |a: u32, r: u32| a == 1 || a == r;
         let lanes_fit = |parts: &[Value]| {
-            result.is_some_and(|r| parts.iter().all(|&p| fits(ty(p).rows, r.rows) && fits(ty(p).cols, r.cols)))
+            result
+                .is_some_and(|r| parts.iter().all(|&p| fits(ty(p).rows, r.rows) && fits(ty(p).cols, r.cols)))
         };
         let ok = match &inst.op {
             Op::Const(_) => result.is_some_and(Type::is_scalar),
             Op::Param(i) => result == Some(scalar_u32) && *i < self.kernel.params,
             Op::ProgramId => result == Some(scalar_u32),
-            Op::Iota { axis } => result.is_some_and(|r| {
-                r.dtype == Dtype::U32 && if *axis == 0 { r.cols == 1 } else { r.rows == 1 }
-            }),
+            Op::Iota { axis } => result
+                .is_some_and(|r| r.dtype == Dtype::U32 && if *axis == 0 { r.cols == 1 } else { r.rows == 1 }),
             Op::Unary(op, a) => {
                 let d = ty(*a).dtype;
                 let dtype_ok = match op {
@@ -173,10 +176,12 @@ impl Checker<'_> {
                 }
                 let t = ty(operands[0]);
                 let extent = if *axis == 0 { t.rows } else { t.cols };
-                is_lane(t.dtype) && extent.is_power_of_two() && (arity == 1 || {
-                    let i = ty(operands[1]);
-                    i.dtype == Dtype::U32 && (i.rows, i.cols) == (t.rows, t.cols)
-                })
+                is_lane(t.dtype)
+                    && extent.is_power_of_two()
+                    && (arity == 1 || {
+                        let i = ty(operands[1]);
+                        i.dtype == Dtype::U32 && (i.rows, i.cols) == (t.rows, t.cols)
+                    })
             }
             Op::Dot { a, b, acc } => {
                 let (ta, tb, tc) = (ty(*a), ty(*b), ty(*acc));

@@ -6,7 +6,13 @@ use common::*;
 use ulpian_kernel::target::trace;
 
 /// Runs a kernel natively on every instruction set and through the IR, and compares all outputs bit for bit.
-fn agree<K: ulpian_kernel::target::TileKernel>(kernel: &K, inputs: &[Vec<u8>], outputs: &[usize], params: &[u32], programs: u64) {
+fn agree<K: ulpian_kernel::target::TileKernel>(
+    kernel: &K,
+    inputs: &[Vec<u8>],
+    outputs: &[usize],
+    params: &[u32],
+    programs: u64,
+) {
     let ir = trace(kernel, false).expect("records");
     let want = interpret(&ir, inputs, outputs, params, programs);
     for isa in ulpian_kernel::interp::Isa::ALL.into_iter().filter(|i| i.available()) {
@@ -16,7 +22,13 @@ fn agree<K: ulpian_kernel::target::TileKernel>(kernel: &K, inputs: &[Vec<u8>], o
         ulpian_kernel::native_tiles::run(kernel, isa, &mut slices, params, programs).expect("runs");
         for (i, w) in want.iter().enumerate() {
             let got = &data[inputs.len() + i];
-            assert!(same_f32_bits(got, w), "{} output {i} on {isa:?}: {:?} != {:?}", kernel.name(), head(got), head(w));
+            assert!(
+                same_f32_bits(got, w),
+                "{} output {i} on {isa:?}: {:?} != {:?}",
+                kernel.name(),
+                head(got),
+                head(w)
+            );
         }
     }
 }

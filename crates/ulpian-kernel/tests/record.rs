@@ -1,7 +1,7 @@
 //! What the recorder writes, and what it refuses.
 
 use ulpian_kernel::ir::{Access, Combine, Op};
-use ulpian_kernel::record::{record, RecordError, Traced};
+use ulpian_kernel::record::{RecordError, Traced, record};
 use ulpian_num::{Dtype, Val};
 
 type F = Val<Traced, f32>;
@@ -17,8 +17,10 @@ fn equal_pure_instructions_are_written_once_and_unused_ones_not_at_all() {
         r.store(y, i, None, s.0, true);
     })
     .expect("records");
-    let adds = k.body.insts.iter().filter(|i| matches!(i.op, Op::Binary(ulpian_num::Binary::Add, ..))).count();
-    let muls = k.body.insts.iter().filter(|i| matches!(i.op, Op::Binary(ulpian_num::Binary::Mul, ..))).count();
+    let adds =
+        k.body.insts.iter().filter(|i| matches!(i.op, Op::Binary(ulpian_num::Binary::Add, ..))).count();
+    let muls =
+        k.body.insts.iter().filter(|i| matches!(i.op, Op::Binary(ulpian_num::Binary::Mul, ..))).count();
     assert_eq!((adds, muls), (1, 0), "{k}");
 }
 
@@ -70,7 +72,10 @@ fn a_value_that_leaks_from_its_loop_is_an_error() {
         r.store(y, n, None, out.0, false);
     })
     .expect_err("a leak");
-    assert!(matches!(e, RecordError::Invalid { ref detail, .. } if detail.contains("outside the block")), "{e}");
+    assert!(
+        matches!(e, RecordError::Invalid { ref detail, .. } if detail.contains("outside the block")),
+        "{e}"
+    );
 }
 
 #[test]

@@ -50,7 +50,13 @@ pub fn nasty_f32(n: usize) -> Vec<f32> {
 }
 
 /// The outputs under the fast interpreter, which must equal the oracle's.
-pub fn interpret(kernel: &Kernel, inputs: &[Vec<u8>], outputs: &[usize], params: &[u32], programs: u64) -> Vec<Vec<u8>> {
+pub fn interpret(
+    kernel: &Kernel,
+    inputs: &[Vec<u8>],
+    outputs: &[usize],
+    params: &[u32],
+    programs: u64,
+) -> Vec<Vec<u8>> {
     let mut data: Vec<Vec<u8>> = inputs.to_vec();
     data.extend(outputs.iter().map(|&n| vec![0u8; n]));
     let mut oracle = data.clone();
@@ -74,7 +80,13 @@ pub fn interpret(kernel: &Kernel, inputs: &[Vec<u8>], outputs: &[usize], params:
         }
     }
     for (i, (a, b)) in data.iter().zip(&oracle).enumerate() {
-        assert!(same_f32_bits(a, b), "{} buffer {i}: interpreter {:?}, oracle {:?}", kernel.name, head(a), head(b));
+        assert!(
+            same_f32_bits(a, b),
+            "{} buffer {i}: interpreter {:?}, oracle {:?}",
+            kernel.name,
+            head(a),
+            head(b)
+        );
     }
     data.split_off(inputs.len())
 }
