@@ -36,6 +36,13 @@ fn main() -> ExitCode {
         Command::Numerics(a) => numerics::run(&a),
         Command::Bench(a) => bench::run(&a),
     };
+    let messages = ulpian_vulkan::validation_messages();
+    if messages > 0 {
+        eprintln!(
+            "error: the Vulkan validation layer had {messages} messages, printed above: please report them"
+        );
+        return ExitCode::FAILURE;
+    }
     match result {
         Ok(code) => code,
         Err(e) => {
