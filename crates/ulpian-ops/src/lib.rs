@@ -60,7 +60,7 @@ pub use movement::{
 };
 pub use pool::{Windows, avg_pool2d, max_pool2d};
 pub use random::{key, normal, uniform};
-pub use reduce::{amax, amin, argmax, argmin, mean, mean_kept, sum, sum_kept};
+pub use reduce::{amax, amin, argmax, argmax_as, argmin, mean, mean_kept, sum, sum_kept};
 pub use select::select;
 pub use softmax::{log_softmax, softmax};
 pub use unary::{

@@ -566,6 +566,11 @@ fn position(x: &Node, axis: Option<isize>, keep: bool, least: bool) -> Result<No
 pub fn argmax(x: &Node, axis: Option<isize>, keep: bool) -> Result<Node, OpError> {
     position(x, axis, keep, false)
 }
+/// As [`argmax`] along one axis, with positions of dtype `index` (i32 or i64): for devices without 64-bit integers.
+pub fn argmax_as(x: &Node, axis: isize, keep: bool, index: Dtype) -> Result<Node, OpError> {
+    let axes = axes_or_all("argmax", x, &[axis])?;
+    drop_axes(position_kept(x, &axes, false, index)?, &axes, keep)
+}
 /// The i64 position of the least along `axis` (of the flattened tensor when `None`): the first of equals, or the
 /// first NaN.
 pub fn argmin(x: &Node, axis: Option<isize>, keep: bool) -> Result<Node, OpError> {

@@ -319,7 +319,8 @@ impl Trainer {
         let logits = self.model.forward(&x)?;
         let loss = logits.cross_entropy(&self.tensor(&labels))?;
         let new_loss = self.tensor(&loss_total).add(&loss.mul_scalar(n as f64)?)?;
-        let guess = logits.argmax(Some(1), false)?.to_dtype(Dtype::I32)?;
+        // i32, so that devices without 64-bit integers train too.
+        let guess = self.tensor(&ulpian_ops::argmax_as(logits.node(), 1, false, Dtype::I32)?);
         let right = guess.eq(&self.tensor(&labels))?.to_dtype(Dtype::I32)?;
         let right = ulpian_ops::reshape(&ulpian_ops::sum_kept(right.node(), &[0])?, &[])?;
         let new_right = ulpian_ops::add(&right_total, &right)?;
