@@ -142,6 +142,7 @@ fn train(
     device: &Arc<dyn Device>,
     data: Dataset,
     epochs: u64,
+    momentum: f64,
 ) -> Result<Outcome, Box<dyn Error>> {
     let facts = device.facts();
     println!("device {}: {} ({})", facts.id, facts.name, facts.driver);
