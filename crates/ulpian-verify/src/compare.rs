@@ -72,20 +72,25 @@ pub fn unit_roundoff(dtype: Dtype) -> f64 {
     if dtype == Dtype::F64 { 2f64.powi(-53) } else { 2f64.powi(-24) }
 }
 
-/// Distance with infinity standing at the first power of two past the largest finite value, so that an overflow is
-/// right where the exact value rounds to it.
+/// Distance with infinity, and every reference past it, standing at the first power of two past the largest finite
+/// value, so that an overflow is right where the exact value rounds to it.
 fn distance(got: f64, want: f64, dtype: Dtype) -> f64 {
     if got == want {
         return 0.0;
     }
     let edge = if dtype == Dtype::F64 { f64::MAX } else { 2f64.powi(format(dtype).2 + 1) };
-    let at = |x: f64| if x.is_infinite() { edge.copysign(x) } else { x };
+    let at = |x: f64| if x.abs() > edge { edge.copysign(x) } else { x };
     (at(got) - at(want)).abs()
 }
 
 /// Whether `got` (of `output` dtype) satisfies `tolerance` around `want`. `flush`: results below the normal range of
 /// f32 and bf16 may be zero.
-pub fn compare(got: &HostTensor, want: &RefTensor, tolerance: &Tolerance, flush: bool) -> Result<Option<Worst>, Mismatch> {
+pub fn compare(
+    got: &HostTensor,
+    want: &RefTensor,
+    tolerance: &Tolerance,
+    flush: bool,
+) -> Result<Option<Worst>, Mismatch> {
     let len = got.ty.len();
     let want_f = want.to_f64();
     let got_r = RefTensor::from_host(got, false);
@@ -94,7 +99,14 @@ pub fn compare(got: &HostTensor, want: &RefTensor, tolerance: &Tolerance, flush:
     let mut worst: Option<Worst> = None;
     let mut count = 0;
     if want_f.len() != len || want.shape != got.ty.shape {
-        let worst = Worst { index: 0, got: f64::NAN, got_bits: 0, want: f64::NAN, ratio: f64::INFINITY, ulp: f64::NAN };
+        let worst = Worst {
+            index: 0,
+            got: f64::NAN,
+            got_bits: 0,
+            want: f64::NAN,
+            ratio: f64::INFINITY,
+            ulp: f64::NAN,
+        };
         let bound = format!("a shape of {:?} where {:?} is due", got.ty.shape, want.shape);
         return Err(Mismatch { count: len, len, worst, bound });
     }
@@ -128,17 +140,19 @@ pub fn ratio(got: f64, want: f64, tolerance: &Tolerance, i: usize, dtype: Dtype,
     }
     let (_, low, _) = format(dtype);
     let slack = if dtype == Dtype::F64 { REFERENCE_ULP_F64 * ulp_at(want, dtype) } else { 0.0 };
-    // A flushed result stands for everything that rounds below the smallest normal number.
-    let flushed = flush
+    let same_sign = got.is_sign_negative() == want.is_sign_negative();
+    let flushes = flush
         && matches!(dtype, Dtype::F32 | Dtype::Bf16)
-        && got == 0.0
-        && want.abs() < 2f64.powi(low)
-        && (want == 0.0 || got.is_sign_negative() == want.is_sign_negative());
+        && got.abs() < 2f64.powi(low)
+        && want.abs() < 2f64.powi(low);
+    // A flushed result stands for everything that rounds below the smallest normal number; moves, and casts that are
+    // moves, keep a subnormal's bits where the reference, whose inputs are flushed, has the zero of its sign.
+    let flushed = flushes && ((want == 0.0 && got == 0.0) || (same_sign && (want == 0.0 || got == 0.0)));
     let error = distance(got, want, dtype);
     match tolerance {
         Tolerance::Exact { .. } => {
             let equal = got == want && (got != 0.0 || got.is_sign_negative() == want.is_sign_negative());
-            if equal { 0.0 } else { f64::INFINITY }
+            if equal || (flushed && same_sign) { 0.0 } else { f64::INFINITY }
         }
         Tolerance::Ulp { ulp, .. } => {
             if flushed {
@@ -167,7 +181,9 @@ pub fn describe(t: &Tolerance) -> String {
     match t {
         Tolerance::Exact { source } => format!("equality ({source})"),
         Tolerance::Ulp { ulp, source } => format!("{ulp} ULP ({source})"),
-        Tolerance::Backward { units, source, .. } => format!("{units} units of roundoff times the scale ({source})"),
+        Tolerance::Backward { units, source, .. } => {
+            format!("{units} units of roundoff times the scale ({source})")
+        }
     }
 }
 
@@ -245,6 +261,33 @@ mod tests {
         assert!(compare(&f32s(&[-0.0]), &tiny, &HALF, false).is_err());
         let normal = RefTensor::float(&[1], vec![1.2e-38]);
         assert!(compare(&f32s(&[0.0]), &normal, &HALF, true).is_err());
+    }
+
+    #[test]
+    fn a_reference_past_the_range_asks_for_infinity_of_its_sign() {
+        for past in [1e39, 1e300] {
+            let want = RefTensor::float(&[1], vec![past]);
+            assert!(compare(&f32s(&[f32::INFINITY]), &want, &HALF, true).is_ok(), "{past:e}");
+            for wrong in [f32::MAX, f32::NEG_INFINITY, f32::NAN] {
+                assert!(compare(&f32s(&[wrong]), &want, &HALF, true).is_err(), "{wrong:e} for {past:e}");
+            }
+        }
+        // Exact bounds have no edge: a value that the dtype cannot hold is never equal to infinity.
+        assert!(compare(&f32s(&[f32::INFINITY]), &RefTensor::float(&[1], vec![1e39]), &EXACT, true).is_err());
+    }
+
+    #[test]
+    fn a_moved_subnormal_equals_the_flushed_zero_of_its_sign_and_nothing_else() {
+        let zero = RefTensor::float(&[1], vec![-0.0]);
+        let tiny = RefTensor::float(&[1], vec![-2e-40]);
+        for bound in [EXACT, HALF] {
+            assert!(compare(&f32s(&[-1e-40]), &zero, &bound, true).is_ok());
+            // Another sign, no flush, a normal number, another subnormal.
+            assert!(compare(&f32s(&[1e-40]), &zero, &bound, true).is_err());
+            assert!(compare(&f32s(&[-1e-40]), &zero, &bound, false).is_err());
+            assert!(compare(&f32s(&[-f32::MIN_POSITIVE]), &zero, &bound, true).is_err());
+            assert!(compare(&f32s(&[-1e-40]), &tiny, &bound, true).is_err());
+        }
     }
 
     #[test]

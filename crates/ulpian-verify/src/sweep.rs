@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use ulpian_graph::native::evaluate;
 use ulpian_graph::program::{Options, Program};
-use ulpian_graph::transform::{jvp, vjp, vmap, Algebra};
+use ulpian_graph::transform::{Algebra, jvp, vjp, vmap};
 use ulpian_graph::{Differentiation, HostTensor, Node, Op, RefTensor, Sample, TensorType};
 use ulpian_kernel::device::{Binding, Device};
 use ulpian_num::Dtype;
@@ -36,7 +36,11 @@ pub struct Row {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{{{}}} sample {} {}: {}: ", self.op, self.attributes, self.sample, self.types, self.surface)?;
+        write!(
+            f,
+            "{}{{{}}} sample {} {}: {}: ",
+            self.op, self.attributes, self.sample, self.types, self.surface
+        )?;
         match &self.outcome {
             Outcome::Pass(r) => write!(f, "pass, {r:.4} of the bound"),
             Outcome::Fail(why) => write!(f, "FAIL {why}"),
@@ -57,6 +61,9 @@ impl Report {
     pub fn passes(&self) -> usize {
         self.rows.iter().filter(|r| matches!(r.outcome, Outcome::Pass(_))).count()
     }
+    pub fn skips(&self) -> usize {
+        self.rows.iter().filter(|r| matches!(r.outcome, Outcome::Skip(_))).count()
+    }
 }
 
 /// Step of the central differences; their error is about step² times a third derivative, plus roundoff over step.
@@ -68,9 +75,20 @@ const MODES_TOLERANCE: f64 = 1e-11;
 
 /// Runs the sweep over `ops` on `devices`.
 pub fn sweep(ops: &[Arc<dyn Op>], devices: &[Arc<dyn Device>], algebra: &dyn Algebra) -> Report {
+    sweep_chosen(ops, devices, algebra, &|_, _| true)
+}
+
+/// As [`sweep`], over the samples that `choose` takes (given the sample and its number): for devices whose compiler is
+/// too slow for all of them.
+pub fn sweep_chosen(
+    ops: &[Arc<dyn Op>],
+    devices: &[Arc<dyn Device>],
+    algebra: &dyn Algebra,
+    choose: &dyn Fn(&Sample, usize) -> bool,
+) -> Report {
     let mut report = Report::default();
     for op in ops {
-        for (i, sample) in op.samples().iter().enumerate() {
+        for (i, sample) in op.samples().iter().enumerate().filter(|(i, s)| choose(s, *i)) {
             let types: Vec<String> = sample.inputs.iter().map(|t| t.ty.to_string()).collect();
             let mut push = |surface: &str, outcome: Outcome| {
                 report.rows.push(Row {
@@ -130,7 +148,7 @@ fn one(s: &Sample, devices: &[Arc<dyn Device>], algebra: &dyn Algebra, push: &mu
     push("negative control", control(s, &want, &tolerance, out.ty()));
     for d in devices {
         for fuse in [true, false] {
-            let name = format!("{}{}", d.facts().id, if fuse { "" } else { " unfused" });
+            let name = format!("{}{}", label(d), if fuse { "" } else { " unfused" });
             push(&name, on_device(d, &out, &nodes, &s.inputs, &native, fuse));
         }
     }
@@ -146,19 +164,34 @@ fn one(s: &Sample, devices: &[Arc<dyn Device>], algebra: &dyn Algebra, push: &mu
 
 fn control(s: &Sample, want: &RefTensor, tolerance: &ulpian_graph::Tolerance, ty: &TensorType) -> Outcome {
     let values = want.to_f64();
-    let Some(i) = values.iter().position(|v| v.is_finite() && *v != 0.0).or(if values.is_empty() { None } else { Some(0) })
-    else {
+    let Some(i) = values.iter().position(|v| v.is_finite() && *v != 0.0).or(if values.is_empty() {
+        None
+    } else {
+        Some(0)
+    }) else {
         return Outcome::Skip("empty".into());
     };
     let planted = s.op.negative_control(values[i], tolerance, i, ty.dtype);
     if ty.dtype.is_float() {
         let r = ratio(planted, values[i], tolerance, i, ty.dtype, true);
-        if r > 1.0 { Outcome::Pass(0.0) } else { fail(format!("{planted:e} passes for {:e} ({r} of the bound)", values[i])) }
+        if r > 1.0 {
+            Outcome::Pass(0.0)
+        } else {
+            fail(format!("{planted:e} passes for {:e} ({r} of the bound)", values[i]))
+        }
     } else if planted as i64 != values[i] as i64 || planted != values[i] {
         Outcome::Pass(0.0)
     } else {
         fail(format!("{planted} passes for {}", values[i]))
     }
+}
+
+/// A device's name in the report: its id, and what tells two of one id apart.
+fn label(device: &Arc<dyn Device>) -> String {
+    let facts = device.facts();
+    let threads =
+        facts.limits.iter().find(|(name, _)| name == "threads").map(|(_, n)| format!(", {n} threads"));
+    format!("{} ({}{})", facts.id, facts.driver, threads.unwrap_or_default())
 }
 
 /// Runs one output as a program.
@@ -196,7 +229,10 @@ pub fn run_on(
 
 fn unsupported(device: &Arc<dyn Device>, types: &[&TensorType]) -> Option<String> {
     let facts = device.facts();
-    types.iter().find(|t| !facts.dtypes.contains(&t.dtype)).map(|t| format!("{} has no {}", facts.id, t.dtype))
+    types
+        .iter()
+        .find(|t| !facts.dtypes.contains(&t.dtype))
+        .map(|t| format!("{} has no {}", facts.id, t.dtype))
 }
 
 fn on_device(
@@ -211,9 +247,10 @@ fn on_device(
     if let Some(why) = unsupported(device, &types) {
         return Outcome::Skip(why);
     }
-    outcome(run_on(device, std::slice::from_ref(out), nodes, inputs, fuse).and_then(|got| {
-        same_bits(&got[0], native).map(|()| 0.0)
-    }))
+    outcome(
+        run_on(device, std::slice::from_ref(out), nodes, inputs, fuse)
+            .and_then(|got| same_bits(&got[0], native).map(|()| 0.0)),
+    )
 }
 
 /// Cases for a mapped axis: the sample, its elements rotated by one, and rotated by two.
@@ -255,14 +292,15 @@ fn mapped(s: &Sample, devices: &[Arc<dyn Device>], algebra: &dyn Algebra) -> Out
         let got = evaluate(&all[0], &bound(&batched, &stacked)).map_err(|e| text(&e))?;
         let size = out.ty().bytes();
         for (k, want) in loops.iter().enumerate() {
-            let row = HostTensor { ty: out.ty().clone(), bytes: got.bytes[k * size..(k + 1) * size].to_vec() };
+            let row =
+                HostTensor { ty: out.ty().clone(), bytes: got.bytes[k * size..(k + 1) * size].to_vec() };
             same_bits(&row, want).map_err(|e| format!("case {k}: {e}"))?;
         }
         if let Some(d) = devices.first() {
             let types: Vec<&TensorType> = batched.iter().chain(&all).map(|n| n.ty()).collect();
             if unsupported(d, &types).is_none() {
                 let on = run_on(d, &all, &batched, &stacked, true)?;
-                same_bits(&on[0], &got).map_err(|e| format!("mapped on {}: {e}", d.facts().id))?;
+                same_bits(&on[0], &got).map_err(|e| format!("mapped on {}: {e}", label(d)))?;
             }
         }
         Ok(0.0)
@@ -294,7 +332,11 @@ fn dot(a: &HostTensor, b: &HostTensor) -> f64 {
 fn close(a: f64, b: f64, tolerance: f64) -> Result<f64, String> {
     let scale = 1.0 + a.abs().max(b.abs());
     let share = (a - b).abs() / (tolerance * scale);
-    if share <= 1.0 { Ok(share) } else { Err(format!("{a:.17e} and {b:.17e} differ by {share:.3} times {tolerance:e}")) }
+    if share <= 1.0 {
+        Ok(share)
+    } else {
+        Err(format!("{a:.17e} and {b:.17e} differ by {share:.3} times {tolerance:e}"))
+    }
 }
 
 fn derivatives(
@@ -348,13 +390,19 @@ fn derivatives(
         let moved = |h: f64| -> Result<f64, String> {
             let mut at = inputs.clone();
             for (&i, d) in floats.iter().zip(&directions) {
-                let (x, v) = (RefTensor::from_host(&inputs[i], false).to_f64(), RefTensor::from_host(d, false).to_f64());
+                let (x, v) = (
+                    RefTensor::from_host(&inputs[i], false).to_f64(),
+                    RefTensor::from_host(d, false).to_f64(),
+                );
                 at[i] = f64s(&inputs[i].ty.shape, |k| x[k] + h * v[k]);
             }
             Ok(dot(&evaluate(&out, &bound(&nodes, &at)).map_err(|e| e.to_string())?, &cotangent))
         };
         let difference = (moved(STEP)? - moved(-STEP)?) / (2.0 * STEP);
-        Ok((close(by_forward, by_reverse, MODES_TOLERANCE)?, close(by_forward, difference, DIFFERENCE_TOLERANCE)?))
+        Ok((
+            close(by_forward, by_reverse, MODES_TOLERANCE)?,
+            close(by_forward, difference, DIFFERENCE_TOLERANCE)?,
+        ))
     };
     match run() {
         Ok((modes, difference)) => {
@@ -373,7 +421,8 @@ fn derivative_bits(s: &Sample, devices: &[Arc<dyn Device>], algebra: &dyn Algebr
         let out = Node::apply(s.op.clone(), &nodes).map_err(|e| e.to_string())?;
         let wrt: Vec<Node> = nodes.iter().filter(|n| n.ty().dtype.is_float()).cloned().collect();
         let ct = Node::placeholder(out.ty().clone());
-        let grads = vjp(algebra, std::slice::from_ref(&out), std::slice::from_ref(&ct), &wrt).map_err(|e| e.to_string())?;
+        let grads = vjp(algebra, std::slice::from_ref(&out), std::slice::from_ref(&ct), &wrt)
+            .map_err(|e| e.to_string())?;
         // Any values will do as cotangents: the output itself.
         let value = evaluate(&out, &bound(&nodes, &s.inputs)).map_err(|e| e.to_string())?;
         let mut all = nodes.clone();
@@ -391,7 +440,7 @@ fn derivative_bits(s: &Sample, devices: &[Arc<dyn Device>], algebra: &dyn Algebr
             }
             let got = run_on(d, &grads, &all, &inputs, true)?;
             for (g, w) in got.iter().zip(&want) {
-                same_bits(g, w).map_err(|e| format!("{}: {e}", d.facts().id))?;
+                same_bits(g, w).map_err(|e| format!("{}: {e}", label(d)))?;
             }
         }
         Ok(0.0)
