@@ -55,7 +55,8 @@ pub struct Buffer {
 }
 
 /// How a reduction combines. Extrema take NaN over every number (the first NaN's lane for the `Arg` forms), and
-/// order −0 below +0; on equal values the `Arg` forms keep the lower index.
+/// order −0 below +0; on equal values the `Arg` forms keep the lower index. They move one of their operands: subnormals
+/// are compared as what they are, and kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
     /// Index-adjacent tree of flushed additions.

@@ -69,3 +69,27 @@ fn reductions_and_extrema_read_the_same_on_both_axes() {
 fn a_while_loop_reads_the_same() {
     agree(&Collatz, &[], &[64 * 4], &[27], 1);
 }
+
+#[test]
+fn the_shadow_reading_gives_the_same_values_and_says_how_far_they_strayed() {
+    let x: Vec<f32> = (0..512).map(|i| i as f32 / 256.0).collect();
+    let kernel = Activation;
+    let want = interpret(&trace(&kernel, false).expect("records"), &[bytes(&x)], &[2048], &[512], 2);
+    let (mut input, mut output) = (bytes(&x), vec![0u8; 2048]);
+    let report = ulpian_kernel::native_tiles::run_shadow(&kernel, &mut [&mut input, &mut output], &[512], 2)
+        .expect("runs");
+    assert!(same_f32_bits(&output, &want[0]));
+    assert_eq!((report.len(), report[0].buffer, report[0].count), (1, 1, 512));
+    // Positive terms only: three roundings and a function feed tanh, which damps them; then one more rounding.
+    assert!(report[0].max_ulp > 0.4 && report[0].max_ulp < 4.0, "{report:?}");
+}
+
+#[test]
+fn the_shadow_of_a_sum_shows_cancellation() {
+    let x: Vec<f32> = (0..64 * 8).map(|i| if i % 2 == 0 { 1e6 + i as f32 } else { -1e6 }).collect();
+    let mut data = [bytes(&x), vec![0; 256], vec![0; 32], vec![0; 256], vec![0; 256]];
+    let mut slices: Vec<&mut [u8]> = data.iter_mut().map(|v| v.as_mut_slice()).collect();
+    let report = ulpian_kernel::native_tiles::run_shadow(&Reductions, &mut slices, &[], 1).expect("runs");
+    // Sums of integers below 2^24 are exact.
+    assert!(report.iter().all(|s| s.max_ulp == 0.0), "{report:?}");
+}
