@@ -62,36 +62,39 @@ impl Stage {
         };
         Stage { var, elem, vector, pitch, span }
     }
-    fn write(&self, me: &mut Lower, at: Id, x: Id) {
-        let p = if self.vector.is_some() {
-            let (word, part) = (me.b.shrc(at, 2), me.b.andc(at, 3));
-            me.b.shared_index(self.var, self.elem, &[word, part])
-        } else {
-            me.b.shared_index(self.var, self.elem, &[at])
-        };
-        me.b.effect(op::STORE, &[p, x]);
-    }
-    /// Four along the outer dimension; `at` is a multiple of 4.
-    fn write_four(&self, me: &mut Lower, at: Id, x: &[Id]) {
+    /// An element's place as the index of its word (vector or element) and its part of the vector.
+    fn split(&self, me: &mut Lower, at: Id) -> (Id, Option<Id>) {
         match self.vector {
-            Some(v) => {
-                let w = me.b.op(op::COMPOSITE_CONSTRUCT, v, x);
-                let word = me.b.shrc(at, 2);
-                let p = me.b.shared_index(self.var, v, &[word]);
-                me.b.effect(op::STORE, &[p, w]);
-            }
-            None => {
-                for (i, &x) in x.iter().enumerate() {
-                    let at = me.b.addc(at, i as u32);
-                    self.write(me, at, x);
-                }
-            }
+            Some(_) => (me.b.shrc(at, 2), Some(me.b.andc(at, 3))),
+            None => (at, None),
         }
     }
-    /// `n` elements from `at + off` on, four at a time where the stage is made of vectors.
-    fn read(&self, me: &mut Lower, at: Id, off: u32, n: u32) -> Vec<Id> {
+    /// `n` elements, a multiple of a vector's four, counted in words.
+    fn words(&self, n: u32) -> u32 {
+        if self.vector.is_some() { n / 4 } else { n }
+    }
+    fn pointer(&self, me: &mut Lower, word: Id, part: Option<Id>) -> Id {
+        match part {
+            Some(part) => me.b.shared_index(self.var, self.elem, &[word, part]),
+            None => me.b.shared_index(self.var, self.elem, &[word]),
+        }
+    }
+    /// Four along the outer dimension.
+    fn write_four(&self, me: &mut Lower, word: Id, x: &[Id]) {
+        if let Some(v) = self.vector {
+            let w = me.b.op(op::COMPOSITE_CONSTRUCT, v, x);
+            let p = me.b.shared_index(self.var, v, &[word]);
+            return me.b.effect(op::STORE, &[p, w]);
+        }
+        for (i, &x) in x.iter().enumerate() {
+            let word = me.b.addc(word, i as u32);
+            let p = self.pointer(me, word, None);
+            me.b.effect(op::STORE, &[p, x]);
+        }
+    }
+    /// `n` elements from `off` on, which is a multiple of a vector's four; four at a time where made of vectors.
+    fn read(&self, me: &mut Lower, (word, part): (Id, Option<Id>), off: u32, n: u32) -> Vec<Id> {
         if let (Some(v), 4) = (self.vector, n) {
-            let word = me.b.shrc(at, 2);
             let word = me.b.addc(word, off / 4);
             let p = me.b.shared_index(self.var, v, &[word]);
             let w = me.b.op(op::LOAD, v, &[p]);
@@ -99,94 +102,101 @@ impl Stage {
         }
         (0..n)
             .map(|i| {
-                let at = me.b.addc(at, off + i);
-                let p = if self.vector.is_some() {
-                    let (word, part) = (me.b.shrc(at, 2), me.b.andc(at, 3));
-                    me.b.shared_index(self.var, self.elem, &[word, part])
-                } else {
-                    me.b.shared_index(self.var, self.elem, &[at])
-                };
+                let word = me.b.addc(word, self.words(off) + i);
+                let p = self.pointer(me, word, part);
                 me.b.op(op::LOAD, self.elem, &[p])
             })
             .collect()
     }
 }
 
+/// Where one unit of a thread's share comes from and goes to, the same in every step.
+struct Place {
+    outer: Id,
+    /// Within the step.
+    k: Id,
+    word: Id,
+    part: Option<Id>,
+    /// The thread has such a unit.
+    mine: Option<Id>,
+}
+
 /// How a thread's share of one operand's block is fetched and put in place.
 struct Feed<'a> {
     source: Source<'a>,
     stage: Stage,
-    extent: u32,
-    depth: u32,
-    threads: u32,
+    places: Vec<Place>,
 }
 
-impl Feed<'_> {
-    fn units(&self) -> u32 {
-        self.extent * self.depth / if self.source.four.is_some() { 4 } else { 1 }
-    }
-    /// (outer, k within the block) of the thread's i-th unit.
-    fn place(&self, me: &mut Lower, i: u32) -> (Id, Id) {
-        let tid = me.b.tid;
-        let q = me.b.addc(tid, i * self.threads);
-        let split = |me: &mut Lower, low: u32| (me.b.andc(q, low - 1), me.b.shrc(q, low.trailing_zeros()));
-        match (self.source.four, self.source.near) {
-            (Some(Unit::K), _) => {
-                let (k, o) = split(me, self.depth / 4);
-                (o, me.b.shlc(k, 2))
-            }
-            (Some(_), _) => {
-                let (o, k) = split(me, self.extent / 4);
-                (me.b.shlc(o, 2), k)
-            }
-            (None, Unit::K) => {
-                let (k, o) = split(me, self.depth);
-                (o, k)
-            }
-            (None, _) => split(me, self.extent),
+impl<'a> Feed<'a> {
+    fn new(me: &mut Lower, source: Source<'a>, stage: Stage, extent: u32, depth: u32) -> Feed<'a> {
+        let threads = me.plan.threads;
+        let mut places = Vec::new();
+        let all = extent * depth / if source.four.is_some() { 4 } else { 1 };
+        for i in 0..all.div_ceil(threads) {
+            let tid = me.b.tid;
+            let q = me.b.addc(tid, i * threads);
+            let split =
+                |me: &mut Lower, low: u32| (me.b.andc(q, low - 1), me.b.shrc(q, low.trailing_zeros()));
+            let (outer, k) = match (source.four, source.near) {
+                (Some(Unit::K), _) => {
+                    let (k, o) = split(me, depth / 4);
+                    (o, me.b.shlc(k, 2))
+                }
+                (Some(_), _) => {
+                    let (o, k) = split(me, extent / 4);
+                    (me.b.shlc(o, 2), k)
+                }
+                (None, Unit::K) => {
+                    let (k, o) = split(me, depth);
+                    (o, k)
+                }
+                (None, _) => split(me, extent),
+            };
+            let line = me.b.mulc(k, stage.pitch);
+            let at = me.b.add(line, outer);
+            let (word, part) = stage.split(me, at);
+            let left = all - i * threads;
+            let mine = (left < threads).then(|| {
+                let left = me.b.cu(left);
+                me.b.test(op::U_LESS_THAN, tid, left)
+            });
+            places.push(Place { outer, k, word, part, mine });
         }
-    }
-    fn rounds(&self) -> u32 {
-        self.units().div_ceil(self.threads)
+        Feed { source, stage, places }
     }
     /// Fetches the block that starts at k `first`.
     fn fetch(&self, me: &mut Lower, first: Id) -> Vec<Vec<Id>> {
-        (0..self.rounds())
-            .map(|i| {
-                let (outer, k) = self.place(me, i);
-                let k = me.b.add(first, k);
+        self.places
+            .iter()
+            .map(|p| {
+                let k = me.b.add(first, p.k);
                 if self.source.four.is_some() {
-                    self.source.fetch_four(me, outer, k)
+                    self.source.fetch_four(me, p.outer, k)
                 } else {
-                    vec![self.source.fetch(me, outer, k)]
+                    vec![self.source.fetch(me, p.outer, k)]
                 }
             })
             .collect()
     }
-    /// Puts a fetched block into the stage that starts at element `base`.
-    fn put(&self, me: &mut Lower, base: Id, blocks: &[Vec<Id>]) {
-        let units = self.units();
-        for (i, x) in blocks.iter().enumerate() {
-            let (outer, k) = self.place(me, i as u32);
-            let line = me.b.mulc(k, self.stage.pitch);
-            let at = me.b.add(line, outer);
-            let at = me.b.add(base, at);
-            let put = |me: &mut Lower| match (self.source.four, x.len()) {
-                (Some(Unit::K), _) => {
-                    for (j, &x) in x.iter().enumerate() {
-                        let at = me.b.addc(at, j as u32 * self.stage.pitch);
-                        self.stage.write(me, at, x);
-                    }
+    /// Puts a fetched block into stage 0 or 1.
+    fn put(&self, me: &mut Lower, stage: Id, blocks: &[Vec<Id>]) {
+        let base = me.b.mulc(stage, self.stage.words(self.stage.span));
+        for (p, x) in self.places.iter().zip(blocks) {
+            let word = me.b.add(base, p.word);
+            let put = |me: &mut Lower| {
+                if x.len() == 4 && self.source.four != Some(Unit::K) {
+                    return self.stage.write_four(me, word, x);
                 }
-                (Some(_), _) => self.stage.write_four(me, at, x),
-                _ => self.stage.write(me, at, x[0]),
+                for (j, &x) in x.iter().enumerate() {
+                    let word = me.b.addc(word, j as u32 * self.stage.words(self.stage.pitch));
+                    let to = self.stage.pointer(me, word, p.part);
+                    me.b.effect(op::STORE, &[to, x]);
+                }
             };
-            if units < (i as u32 + 1) * self.threads {
-                let (tid, left) = (me.b.tid, me.b.cu(units - i as u32 * self.threads));
-                let mine = me.b.test(op::U_LESS_THAN, tid, left);
-                me.when(mine, put);
-            } else {
-                put(me);
+            match p.mine {
+                Some(mine) => me.when(mine, put),
+                None => put(me),
             }
         }
     }
@@ -223,108 +233,107 @@ impl Lower<'_> {
         let col_runs = runs(&home, 1);
         let four = |runs: &[(u32, u32)]| d.size() == 4 && runs[0].1 == 4;
         self.b.shared_begin();
-        let a = Feed {
-            source: Source::new(self, &c.a, d, k, false),
-            stage: Stage::new(self, d, m, depth, four(&row_runs)),
-            extent: m,
-            depth,
-            threads,
-        };
-        let b = Feed {
-            source: Source::new(self, &c.b, d, k, true),
-            stage: Stage::new(self, d, n, depth, four(&col_runs)),
-            extent: n,
-            depth,
-            threads,
-        };
+        let source = Source::new(self, &c.a, d, k, false);
+        let stage = Stage::new(self, d, m, depth, four(&row_runs));
+        let a = Feed::new(self, source, stage, m, depth);
+        let source = Source::new(self, &c.b, d, k, true);
+        let stage = Stage::new(self, d, n, depth, four(&col_runs));
+        let b = Feed::new(self, source, stage, n, depth);
         let t = self.b.ty(d);
         let zero = self.b.cbits(d, 0);
-        let acc: Vec<Id> = (0..home.slots())
-            .map(|_| {
-                let v = self.b.var(t);
-                self.b.set(v, zero);
-                v
-            })
-            .collect();
+        let acc: Vec<Id> = (0..home.slots()).map(|_| self.b.var(t)).collect();
+        let load = |me: &mut Self| -> Vec<Id> { acc.iter().map(|&v| me.b.get(t, v)).collect() };
+        let save = |me: &mut Self, sums: &[Id]| acc.iter().zip(sums).for_each(|(&v, &x)| me.b.set(v, x));
+        let clear = vec![zero; home.slots()];
+        save(self, &clear);
         let totals = Totals::new(self, result, &home, d);
         let up = self.b.addc(k, depth - 1);
         let steps = self.b.shrc(up, depth.trailing_zeros());
         let per_block = K_BLOCK / depth;
+        let up = self.b.addc(steps, per_block - 1);
+        let blocks = self.b.shrc(up, per_block.trailing_zeros());
+        let last_block = self.b.addc(blocks, u32::MAX);
         let origin = self.b.cu(0);
+        let row = self.thread_coord(&home, 0);
+        let col = self.thread_coord(&home, 1);
+        let (from_a, from_b) = (a.stage.split(self, row), b.stage.split(self, col));
         for f in [&a, &b] {
             let x = f.fetch(self, origin);
             f.put(self, origin, &x);
         }
         self.b.barrier();
-        let row = self.thread_coord(&home, 0);
-        let col = self.thread_coord(&home, 1);
-        self.count(steps, |me, step| {
-            let next = me.b.addc(step, 1);
-            let first = me.b.mulc(next, depth);
-            let ahead = [a.fetch(me, first), b.fetch(me, first)];
-            let parity = me.b.andc(step, 1);
-            let (base_a, base_b) = (me.b.mulc(parity, a.stage.span), me.b.mulc(parity, b.stage.span));
-            let (at_a, at_b) = (me.b.add(base_a, row), me.b.add(base_b, col));
-            let inner = |me: &mut Self, at_a: Id, at_b: Id, off: u32, sums: &mut [Id]| {
-                let read = |me: &mut Self, s: &Stage, at: Id, runs: &[(u32, u32)]| -> Vec<(u32, Id)> {
-                    let mut out = Vec::new();
-                    for &(start, len) in runs {
-                        let x = s.read(me, at, off * s.pitch + start, len);
-                        out.extend(x.into_iter().enumerate().map(|(i, x)| (start + i as u32, x)));
-                    }
-                    out
+        self.count(blocks, |me, block| {
+            let before = me.b.mulc(block, per_block);
+            let left = me.b.u(op::I_SUB, steps, before);
+            let most = me.b.cu(per_block);
+            let short = me.b.test(op::U_LESS_THAN, left, most);
+            let trips = me.b.select(Dtype::U32, short, left, most);
+            me.count(trips, |me, trip| {
+                let step = me.b.add(before, trip);
+                let next = me.b.addc(step, 1);
+                let first = me.b.mulc(next, depth);
+                let ahead = [a.fetch(me, first), b.fetch(me, first)];
+                let (this, other) = (me.b.andc(step, 1), me.b.andc(next, 1));
+                let at = |me: &mut Self, f: &Feed, (word, part): (Id, Option<Id>)| {
+                    let base = me.b.mulc(this, f.stage.words(f.stage.span));
+                    (me.b.add(base, word), part)
                 };
-                let (xa, xb) = (read(me, &a.stage, at_a, &row_runs), read(me, &b.stage, at_b, &col_runs));
-                let find = |list: &[(u32, Id)], c: u32| list.iter().find(|x| x.0 == c).map_or(0, |x| x.1);
-                for (s, sum) in sums.iter_mut().enumerate() {
-                    let (x, y) = (find(&xa, home.slot_coord(s, 0)), find(&xb, home.slot_coord(s, 1)));
-                    *sum = me.multiply_add(d, x, y, *sum);
-                }
-            };
-            let load = |me: &mut Self| -> Vec<Id> { acc.iter().map(|&v| me.b.get(t, v)).collect() };
-            let save = |me: &mut Self, sums: &[Id]| acc.iter().zip(sums).for_each(|(&v, &x)| me.b.set(v, x));
-            if me.b.caps.fused_fma || d != Dtype::F32 {
-                let mut sums = load(me);
-                for kk in 0..depth {
-                    inner(me, at_a, at_b, kk, &mut sums);
-                }
-                save(me, &sums);
-            } else {
-                // A software fma is long: one body, run `depth` times, compiles in bearable time.
-                let trips = me.b.cu(depth);
-                me.count(trips, |me, kk| {
-                    let (oa, ob) = (me.b.mulc(kk, a.stage.pitch), me.b.mulc(kk, b.stage.pitch));
-                    let (at_a, at_b) = (me.b.add(at_a, oa), me.b.add(at_b, ob));
+                let (at_a, at_b) = (at(me, &a, from_a), at(me, &b, from_b));
+                let inner = |me: &mut Self, at_a, at_b, off: u32, sums: &mut [Id]| {
+                    let read = |me: &mut Self, s: &Stage, at, runs: &[(u32, u32)]| -> Vec<(u32, Id)> {
+                        let mut out = Vec::new();
+                        for &(start, len) in runs {
+                            let x = s.read(me, at, off * s.pitch + start, len);
+                            out.extend(x.into_iter().enumerate().map(|(i, x)| (start + i as u32, x)));
+                        }
+                        out
+                    };
+                    let (xa, xb) = (read(me, &a.stage, at_a, &row_runs), read(me, &b.stage, at_b, &col_runs));
+                    let find = |list: &[(u32, Id)], c: u32| list.iter().find(|x| x.0 == c).map_or(0, |x| x.1);
+                    for (s, sum) in sums.iter_mut().enumerate() {
+                        let (x, y) = (find(&xa, home.slot_coord(s, 0)), find(&xb, home.slot_coord(s, 1)));
+                        *sum = me.multiply_add(d, x, y, *sum);
+                    }
+                };
+                if me.b.caps.fused_fma || d != Dtype::F32 {
                     let mut sums = load(me);
-                    inner(me, at_a, at_b, 0, &mut sums);
+                    for kk in 0..depth {
+                        inner(me, at_a, at_b, kk, &mut sums);
+                    }
                     save(me, &sums);
-                });
-            }
-            let other = me.b.andc(next, 1);
-            for (f, x) in [&a, &b].into_iter().zip(&ahead) {
-                let base = me.b.mulc(other, f.stage.span);
-                f.put(me, base, x);
-            }
-            me.b.barrier();
-            let within = me.b.andc(next, per_block - 1);
-            let z = me.b.cu(0);
-            let full = me.b.test(op::I_EQUAL, within, z);
-            let more = me.b.test(op::U_LESS_THAN, next, steps);
-            let boundary = me.b.both(full, more);
-            me.when(boundary, |me| {
-                let block_len = me.b.cu(per_block);
-                let is_first = me.b.test(op::I_EQUAL, next, block_len);
+                } else {
+                    // A software fma is long: one body, run `depth` times, compiles in bearable time.
+                    let lines = me.b.cu(depth);
+                    me.count(lines, |me, kk| {
+                        let down = |me: &mut Self, s: &Stage, (word, part): (Id, Option<Id>)| {
+                            let line = me.b.mulc(kk, s.words(s.pitch));
+                            (me.b.add(word, line), part)
+                        };
+                        let (at_a, at_b) = (down(me, &a.stage, at_a), down(me, &b.stage, at_b));
+                        let mut sums = load(me);
+                        inner(me, at_a, at_b, 0, &mut sums);
+                        save(me, &sums);
+                    });
+                }
+                for (f, x) in [&a, &b].into_iter().zip(&ahead) {
+                    f.put(me, other, x);
+                }
+                me.b.barrier();
+            });
+            let more = me.b.test(op::U_LESS_THAN, block, last_block);
+            me.when(more, |me| {
+                let is_first = me.b.test(op::I_EQUAL, block, origin);
                 let sums = load(me);
                 totals.add(me, is_first, &sums);
-                save(me, &vec![zero; sums.len()]);
+                save(me, &clear);
             });
         });
-        let block_len = self.b.cu(per_block);
-        let several = self.b.test(op::U_GREATER_THAN, steps, block_len);
+        let one = self.b.cu(1);
+        let several = self.b.test(op::U_GREATER_THAN, blocks, one);
         self.when(several, |me| {
-            let sums: Vec<Id> = acc.iter().map(|&v| me.b.get(t, v)).collect();
-            let sums = totals.finish(me, &sums);
-            acc.iter().zip(sums).for_each(|(&v, x)| me.b.set(v, x));
+            let sums = load(me);
+            let sums = totals.sum(me, &sums, |_, _, _| {});
+            save(me, &sums);
         });
         let ids = acc.iter().map(|&v| self.b.get(t, v)).collect();
         self.provide(result, home, ids);
@@ -338,14 +347,19 @@ struct Totals {
     vars: Vec<Id>,
     /// Address, and vector index of the thread's first four.
     scratch: Option<(Id, Id)>,
-    slots: u32,
 }
+
+/// Accumulators whose totals are read from scratch memory at a time: volatile accesses stay in order, so that no
+/// more than these take registers, which are what bounds a product.
+const AT_A_TIME: usize = 16;
+/// Memory operands `Volatile | Aligned`, 16 bytes.
+const VOLATILE: [u32; 2] = [3, 16];
 
 impl Totals {
     fn new(me: &mut Lower, result: Value, home: &Layout, d: Dtype) -> Totals {
         let (m, n) = me.shape(result);
         let ty = me.b.ty(d);
-        let mut totals = Totals { d, ty, vars: Vec::new(), scratch: None, slots: home.slots() as u32 };
+        let mut totals = Totals { d, ty, vars: Vec::new(), scratch: None };
         match me.scratch {
             Some(address) if spills(m, n, d, me.plan.threads) => {
                 let program = me.local_program;
@@ -357,41 +371,67 @@ impl Totals {
         }
         totals
     }
-    fn old(&self, me: &mut Lower) -> Vec<Id> {
-        let Some((address, first)) = self.scratch else {
-            return self.vars.iter().map(|&v| me.b.get(self.ty, v)).collect();
+    /// Pointer to the thread's i-th four totals in scratch memory.
+    fn four(&self, me: &mut Lower, (address, first): (Id, Id), i: usize) -> Id {
+        let v = me.b.t_vec(self.ty, 4);
+        let at = me.b.addc(first, i as u32 * me.plan.threads);
+        me.b.element(address, v, 16, at)
+    }
+    fn write(&self, me: &mut Lower, pointer: Id, four: &[Id]) {
+        let v = me.b.t_vec(self.ty, 4);
+        let w = me.b.op(op::COMPOSITE_CONSTRUCT, v, four);
+        me.b.effect(op::STORE, &[pointer, w, VOLATILE[0], VOLATILE[1]]);
+    }
+    /// The totals plus `sums`; `then` gets every four of them that came from scratch memory, with their pointer.
+    fn sum(&self, me: &mut Lower, sums: &[Id], mut then: impl FnMut(&mut Lower, Id, &[Id])) -> Vec<Id> {
+        let Some(scratch) = self.scratch else {
+            let old: Vec<Id> = self.vars.iter().map(|&v| me.b.get(self.ty, v)).collect();
+            return old.iter().zip(sums).map(|(&o, &x)| me.b.binary(Binary::Add, self.d, o, x)).collect();
         };
         let v = me.b.t_vec(self.ty, 4);
         let mut out = Vec::new();
-        for i in 0..self.slots / 4 {
-            let at = me.b.addc(first, i * me.plan.threads);
-            let p = me.b.element(address, v, 16, at);
-            let w = me.b.read(v, p, 16);
-            out.extend((0..4).map(|j| me.b.op(op::COMPOSITE_EXTRACT, self.ty, &[w, j])));
+        for part in sums.chunks(AT_A_TIME) {
+            let first = out.len() / 4;
+            let old: Vec<(Id, Id)> = (0..part.len() / 4)
+                .map(|i| {
+                    let p = self.four(me, scratch, first + i);
+                    (p, me.b.op(op::LOAD, v, &[p, VOLATILE[0], VOLATILE[1]]))
+                })
+                .collect();
+            for (&(p, w), x) in old.iter().zip(part.chunks(4)) {
+                let new: Vec<Id> = (0..)
+                    .zip(x)
+                    .map(|(j, &x)| {
+                        let old = me.b.op(op::COMPOSITE_EXTRACT, self.ty, &[w, j]);
+                        me.b.binary(Binary::Add, self.d, old, x)
+                    })
+                    .collect();
+                then(me, p, &new);
+                out.extend(new);
+            }
         }
         out
     }
-    fn sum(&self, me: &mut Lower, sums: &[Id]) -> Vec<Id> {
-        let old = self.old(me);
-        old.iter().zip(sums).map(|(&o, &x)| me.b.binary(Binary::Add, self.d, o, x)).collect()
-    }
     /// Adds one finished block's results; the first starts the sum.
     fn add(&self, me: &mut Lower, is_first: Id, sums: &[Id]) {
-        let types = vec![self.ty; sums.len()];
-        let new = me.choose(is_first, &types, |_| sums.to_vec(), |me| self.sum(me, sums));
-        let Some((address, first)) = self.scratch else {
+        let Some(scratch) = self.scratch else {
+            let types = vec![self.ty; sums.len()];
+            let start = |_: &mut Lower| sums.to_vec();
+            let new = me.choose(is_first, &types, start, |me| self.sum(me, sums, |_, _, _| {}));
             self.vars.iter().zip(new).for_each(|(&v, x)| me.b.set(v, x));
             return;
         };
-        let v = me.b.t_vec(self.ty, 4);
-        for (i, four) in new.chunks(4).enumerate() {
-            let w = me.b.op(op::COMPOSITE_CONSTRUCT, v, four);
-            let at = me.b.addc(first, i as u32 * me.plan.threads);
-            let p = me.b.element(address, v, 16, at);
-            me.b.write(p, w, 16);
-        }
-    }
-    fn finish(&self, me: &mut Lower, sums: &[Id]) -> Vec<Id> {
-        self.sum(me, sums)
+        let start = |me: &mut Lower| {
+            for (i, four) in sums.chunks(4).enumerate() {
+                let p = self.four(me, scratch, i);
+                self.write(me, p, four);
+            }
+            Vec::new()
+        };
+        let go_on = |me: &mut Lower| {
+            self.sum(me, sums, |me, p, four| self.write(me, p, four));
+            Vec::new()
+        };
+        me.choose(is_first, &[], start, go_on);
     }
 }
