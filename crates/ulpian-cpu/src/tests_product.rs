@@ -196,6 +196,26 @@ fn long_products_add_block_results_in_order() {
 }
 
 #[test]
+fn matrix_times_vector_has_the_contracts_bits() {
+    let cpus = devices();
+    for a_transposed in [false, true] {
+        for b_transposed in [false, true] {
+            let f = Form { a_transposed, b_transposed, ..PLAIN };
+            for k in [0, 1, 19, 64, 1100] {
+                for m in [1, 31, 64, 100] {
+                    check(&cpus, Form { tile: (64, 1), ..f }, (m, 1, k), 1.0, true);
+                    check(&cpus, Form { tile: (1, 64), ..f }, (1, m, k), 1.0, true);
+                }
+                check(&cpus, Form { tile: (64, 1), ..f }, (70, 3, k), 1.1e-19, false);
+                check(&cpus, Form { tile: (1, 64), keep: true, ..f }, (3, 70, k), 1.1e-19, false);
+            }
+        }
+    }
+    check(&cpus, Form { tile: (64, 1), dtype: Dtype::F16, ..PLAIN }, (65, 1, 40), 1.0, false);
+    check(&cpus, Form { tile: (64, 1), lanes: true, ..PLAIN }, (65, 1, 40), 1.0, false);
+}
+
+#[test]
 fn a_row_has_the_same_bits_alone_and_in_any_batch() {
     let cpu = &devices()[0];
     let kernel = Prepared::new(matmul(PLAIN));

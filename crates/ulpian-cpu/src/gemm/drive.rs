@@ -19,7 +19,8 @@ pub(crate) struct Line([f32; 16]);
 #[derive(Default)]
 pub(crate) struct Packed {
     room: Mutex<Vec<Line>>,
-    tiles: Vec<Mutex<Vec<Line>>>,
+    /// By thread.
+    pub(super) tiles: Vec<Mutex<Vec<Line>>>,
 }
 
 impl Packed {
@@ -28,7 +29,7 @@ impl Packed {
     }
 }
 
-fn grown(room: &mut Vec<Line>, floats: usize) -> *mut f32 {
+pub(super) fn grown(room: &mut Vec<Line>, floats: usize) -> *mut f32 {
     let lines = floats.div_ceil(16);
     if room.len() < lines {
         room.resize(lines, Line([0.0; 16]));
@@ -39,7 +40,7 @@ fn grown(room: &mut Vec<Line>, floats: usize) -> *mut f32 {
 /// Floats of packed operands in one go; a launch that needs more is done in several.
 const ROOM: usize = 1 << 28;
 /// Below this many multiplications waking the threads costs more than it saves.
-const ALONE: u64 = 1 << 19;
+pub(super) const ALONE: u64 = 1 << 19;
 
 /// How an operand is read: element (outer, k) at `ptr + outer*outer_bytes + k*k_bytes`, or packed from `offset` floats on.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +99,9 @@ pub(crate) fn run(call: &Call<'_>, shape: Product, programs: u64) -> Result<bool
         return Ok(false);
     }
     let inner = Inner::new(call.cpu.isa, shape.keep_subnormals);
+    if (shape.rows == 1 || shape.cols == 1) && super::vector::run(call, inner, shape, programs)? {
+        return Ok(true);
+    }
     let mut start = 0;
     while start < programs {
         let Some(next) = batch(call, inner, start, programs)? else { return Ok(false) };
@@ -301,7 +305,7 @@ fn spread(work: Vec<Work>, want: usize, inner: Inner) -> Vec<Work> {
 }
 
 /// Calls `f(i, worker, scratch)` for each i, on all threads unless `alone`.
-fn each(
+pub(super) fn each(
     cpu: &Cpu,
     count: usize,
     alone: bool,

@@ -5,6 +5,7 @@
 
 mod drive;
 mod pack;
+mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

@@ -91,6 +91,19 @@ impl Strided {
         let mut k = k0;
         #[cfg(target_arch = "x86_64")]
         if self.dtype == Dtype::F32 && self.k == 1 && live == width && width.is_multiple_of(4) {
+            if width.is_multiple_of(16) && is_x86_feature_detected!("avx512f") {
+                let whole = (k1 - k) / 16 * 16;
+                for j in (0..width).step_by(16) {
+                    for i in (0..whole).step_by(16) {
+                        let from = self.ptr.cast::<f32>().wrapping_add((o0 + j) * self.outer + k + i);
+                        // SAFETY: sixteen terms of sixteen outer indices, all checked; sixteen rows of `out`.
+                        unsafe {
+                            transpose_16x16(from, self.outer, out.as_mut_ptr().add(i * width + j), width)
+                        };
+                    }
+                }
+                k += whole;
+            }
             while k + 4 <= k1 {
                 for j in (0..width).step_by(4) {
                     let from = self.ptr.cast::<f32>().wrapping_add((o0 + j) * self.outer + k);
@@ -108,6 +121,54 @@ impl Strided {
                 *x = if j < live { self.at(o0 + j, k) } else { 0.0 };
             }
             k += 1;
+        }
+    }
+}
+
+/// `to[i][j] = from[j][i]`, 16 by 16.
+///
+/// # Safety
+/// The machine has AVX-512 F; rows of sixteen floats at `from` (`from_row` apart) and `to` (`to_row` apart).
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn transpose_16x16(from: *const f32, from_row: usize, to: *mut f32, to_row: usize) {
+    use std::arch::x86_64::*;
+    // Bytes ahead in each row: the rows are too many for the hardware to guess them all.
+    const AHEAD: usize = 512;
+    let zero = _mm512_setzero_ps();
+    let (mut t, mut u) = ([zero; 16], [zero; 16]);
+    // SAFETY: the caller's promise; a prefetch may name any address.
+    unsafe {
+        for i in 0..8 {
+            let (a, b) = (from.wrapping_add(2 * i * from_row), from.wrapping_add((2 * i + 1) * from_row));
+            _mm_prefetch::<_MM_HINT_T0>(a.wrapping_byte_add(AHEAD).cast());
+            _mm_prefetch::<_MM_HINT_T0>(b.wrapping_byte_add(AHEAD).cast());
+            let (a, b) = (_mm512_loadu_ps(a), _mm512_loadu_ps(b));
+            (t[2 * i], t[2 * i + 1]) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+        }
+    }
+    let pair = |a, b| {
+        let (a, b) = (_mm512_castps_pd(a), _mm512_castps_pd(b));
+        (_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)))
+    };
+    for i in 0..4 {
+        (u[4 * i], u[4 * i + 1]) = pair(t[4 * i], t[4 * i + 2]);
+        (u[4 * i + 2], u[4 * i + 3]) = pair(t[4 * i + 1], t[4 * i + 3]);
+    }
+    // Quarter q of u[4i + c] is column 4q + c of rows 4i..4i+4.
+    for c in 0..4 {
+        let (v0, v1) =
+            (_mm512_shuffle_f32x4::<0x88>(u[c], u[4 + c]), _mm512_shuffle_f32x4::<0xdd>(u[c], u[4 + c]));
+        let (w0, w1) = (
+            _mm512_shuffle_f32x4::<0x88>(u[8 + c], u[12 + c]),
+            _mm512_shuffle_f32x4::<0xdd>(u[8 + c], u[12 + c]),
+        );
+        // SAFETY: the caller's promise.
+        unsafe {
+            _mm512_storeu_ps(to.add(c * to_row), _mm512_shuffle_f32x4::<0x88>(v0, w0));
+            _mm512_storeu_ps(to.add((4 + c) * to_row), _mm512_shuffle_f32x4::<0x88>(v1, w1));
+            _mm512_storeu_ps(to.add((8 + c) * to_row), _mm512_shuffle_f32x4::<0xdd>(v0, w0));
+            _mm512_storeu_ps(to.add((12 + c) * to_row), _mm512_shuffle_f32x4::<0xdd>(v1, w1));
         }
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Exec<'a> {
     pub program: u32,
     /// An output overlaps another buffer: loads copy and stores come last.
     pub overlap: bool,
+    /// Large outputs may go past the caches.
+    pub stream: bool,
 }
 
 impl Plan {
@@ -47,6 +49,13 @@ impl Plan {
     ) -> Result<(), InterpError> {
         let mut ex = self.bind(isa, buffers, params)?;
         scratch.frames.resize_with(self.regions.len().max(scratch.frames.len()), Frame::default);
+        if let Some(tiles) = &self.merge
+            && programs.end.saturating_sub(programs.start) > 1
+            && !ex.overlap
+            && ex.merged(programs.clone(), tiles, &mut scratch.frames)?
+        {
+            return Ok(());
+        }
         for p in programs {
             ex.program = p as u32;
             ex.program(&mut scratch.frames)?;
@@ -81,26 +90,27 @@ impl Plan {
             }
         }
         let isa = if isa.available() { isa } else { Isa::best() };
-        Ok(Exec { plan: self, isa, buffers, params, program: 0, overlap })
+        Ok(Exec { plan: self, isa, buffers, params, program: 0, overlap, stream: false })
     }
 }
 
 /// The rows and columns of a windowed region that some store lets through: only they need be computed.
-/// Its uniform steps have run.
-pub(crate) fn live(region: &Region, f: &Frame) -> (u32, u32, u32, u32) {
+/// Its uniform steps have run. `width` is how many columns it has now.
+pub(crate) fn live(region: &Region, f: &Frame, width: u32) -> (u32, u32, u32, u32) {
     let (mut r0, mut r1, mut c0, mut c1) = (u32::MAX, 0, u32::MAX, 0);
     for s in &region.steps {
         let Step::Store { mask, value, .. } = s else { continue };
         let v = region.val(*value);
-        let mut live = (0, region.rows, 0, region.cols);
+        let cols = if v.cols == region.cols { width } else { v.cols };
+        let mut live = (0, region.rows, 0, width);
         if let Some(m) = mask
             && region.val(*m).class == Class::Mask
-            && let Holes::Rect { r0, r1, c0, c1 } = f.holes(&f.masks[*m as usize], v.rows, v.cols)
+            && let Holes::Rect { r0, r1, c0, c1 } = f.holes(&f.masks[*m as usize], v.rows, cols)
         {
             // Along an extent of 1 every window sees the lane.
             let none = r0 >= r1 || c0 >= c1;
             let rows = if v.rows == 1 && !none { (0, region.rows) } else { (r0, r1) };
-            let cols = if v.cols == 1 && !none { (0, region.cols) } else { (c0, c1) };
+            let cols = if v.cols == 1 && !none { (0, width) } else { (c0, c1) };
             live = (rows.0, rows.1, cols.0, cols.1);
         }
         if live.0 < live.1 && live.2 < live.3 {
@@ -131,7 +141,7 @@ impl Exec<'_> {
         f.prepare(self.plan.id, 0, region, (rows * cols) as usize);
         f.enter(region, Some(Window { row: 0, col: 0, rows: 1, cols: 1 }));
         self.steps(region, f, frames, &region.uniform)?;
-        let (r0, r1, c0, c1) = live(region, f);
+        let (r0, r1, c0, c1) = live(region, f, region.cols);
         let mut row = r0;
         while row < r1 {
             let mut col = c0;

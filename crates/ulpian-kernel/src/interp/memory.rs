@@ -1,15 +1,70 @@
 //! Loads and stores. Contiguous lanes are viewed or copied as slices; all others go lane by lane, each index checked.
 
-use super::InterpError;
 use super::exec::Exec;
 use super::frame::{At, Frame, Holes};
 use super::lanes::{self, Run};
 use super::map;
 use super::plan::{Class, Map, Region, V};
+use super::{InterpError, Isa};
 use ulpian_num::Dtype;
 
 fn outside(ex: &Exec<'_>, buffer: u32, index: u64, len: usize) -> InterpError {
     InterpError::OutOfBounds { kernel: ex.plan.name.clone(), buffer, index, len: len as u64 }
+}
+
+/// Bytes of an output from which stores go past the caches: it would not be found there again anyway, and a line need
+/// not be read before it is overwritten.
+pub(crate) const STREAM: usize = 48 << 20;
+
+/// Copies `bytes` bytes past the caches.
+///
+/// # Safety
+/// `bytes` bytes at `from` and `to`, apart; `isa` is available.
+pub(crate) unsafe fn stream(isa: Isa, from: *const u8, to: *mut u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::*;
+        #[target_feature(enable = "avx512f")]
+        unsafe fn wide(from: *const u8, to: *mut u8, lines: usize) {
+            for i in 0..lines {
+                // SAFETY: line i of both; `to` is aligned to lines.
+                unsafe {
+                    _mm512_stream_si512(to.add(64 * i).cast(), _mm512_loadu_si512(from.add(64 * i).cast()))
+                };
+            }
+        }
+        let head = to.align_offset(64).min(bytes);
+        let lines = (bytes - head) / 64;
+        // SAFETY: head, lines and tail make up the bytes; SSE2 is x86-64's baseline.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, to, head);
+            if isa == Isa::Avx512 {
+                wide(from.add(head), to.add(head), lines);
+            } else {
+                for i in 0..4 * lines {
+                    let x = _mm_loadu_si128(from.add(head + 16 * i).cast());
+                    _mm_stream_si128(to.add(head + 16 * i).cast(), x);
+                }
+            }
+            let done = head + 64 * lines;
+            std::ptr::copy_nonoverlapping(from.add(done), to.add(done), bytes - done);
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = isa;
+        // SAFETY: passed on.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+    }
+}
+
+/// To be called once streams are over: other threads then see them in order.
+pub(crate) fn streamed() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a fence only; SSE is x86-64's baseline.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
 }
 
 /// Which lanes of a `rows x cols` access are let through.
@@ -243,6 +298,13 @@ pub(crate) fn store(
             if full && !ex.overlap {
                 // SAFETY: `contiguous` checked the elements.
                 let ptr = unsafe { buf.ptr.add(base as usize * to) };
+                if ex.stream && buf.bytes >= STREAM && rows == 1 && storage == lane {
+                    map::run(ex, region, f, m, None);
+                    let at = f.at[value as usize];
+                    // SAFETY: the pass has just written these lanes to their home; the elements were checked.
+                    unsafe { stream(ex.isa, at.ptr, ptr, cols * to) };
+                    return Ok(());
+                }
                 map::run(ex, region, f, m, Some((ptr, dr as usize * to)));
                 return Ok(());
             }
@@ -257,7 +319,12 @@ pub(crate) fn store(
                 let row = at.ptr.add(r as usize * at.row_bytes);
                 let splat = at.splat && cols > 1;
                 let a = if splat { row } else { row.add(c0 as usize * from) };
-                narrow(ex, lane, storage, a, buf.ptr.add(element * to), n, splat);
+                let into = buf.ptr.add(element * to);
+                if ex.stream && buf.bytes >= STREAM && storage == lane && !splat {
+                    stream(ex.isa, a, into, n * to);
+                } else {
+                    narrow(ex, lane, storage, a, into, n, splat);
+                }
             }
         }
         return Ok(());

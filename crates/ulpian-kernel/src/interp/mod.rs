@@ -14,6 +14,7 @@ mod isa;
 mod lanes;
 mod map;
 mod memory;
+mod merge;
 pub mod oracle;
 mod plan;
 mod product;
@@ -21,6 +22,7 @@ mod product_form;
 mod reduce;
 mod slots;
 mod steps;
+mod tree;
 
 pub use exec::Scratch;
 pub use isa::Isa;

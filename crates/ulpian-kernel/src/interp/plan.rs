@@ -22,6 +22,8 @@ pub struct Plan {
     pub(crate) regions: Vec<Region>,
     /// The body as a product with an elementwise epilogue, if it is one: the windowed region and its `Contract` step.
     pub(crate) product: Option<(Region, Step)>,
+    /// Tiles that decide whether programs can run as one row, if any can; see `merge`.
+    pub(crate) merge: Option<Vec<V>>,
     pub(crate) id: u64,
 }
 
@@ -35,7 +37,8 @@ impl Plan {
         collect_defs(&kernel.body, &mut defs);
         let mut all = Lowering { kernel, defs, regions: vec![Region::default()] };
         let body = all.region(&kernel.body, None)?;
-        let product = as_product(&body);
+        let product = as_product(&body, &all.regions);
+        let merge = super::merge::candidates(&body);
         all.regions[0] = body;
         Ok(Plan {
             name: kernel.name.clone(),
@@ -44,6 +47,7 @@ impl Plan {
             keep: kernel.keep_subnormals,
             regions: all.regions,
             product,
+            merge,
             id: NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
         })
     }
@@ -80,7 +84,7 @@ fn split(region: &mut Region) {
 }
 
 /// A region of one product and elementwise steps on its tile, ready to be run window by window.
-fn as_product(body: &Region) -> Option<(Region, Step)> {
+fn as_product(body: &Region, operands: &[Region]) -> Option<(Region, Step)> {
     let simple = |s: &Step| {
         !matches!(
             s,
@@ -106,7 +110,7 @@ fn as_product(body: &Region) -> Option<(Region, Step)> {
     region.windowed = true;
     region.slots.clear();
     split(&mut region);
-    super::slots::assign(&mut region);
+    super::slots::assign(&mut region, operands);
     Some((region, contract))
 }
 
@@ -218,7 +222,7 @@ impl Lowering<'_> {
         if windowed {
             split(&mut region);
         }
-        super::slots::assign(&mut region);
+        super::slots::assign(&mut region, &self.regions);
         Ok(region)
     }
 

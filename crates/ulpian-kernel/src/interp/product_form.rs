@@ -127,7 +127,7 @@ impl Product {
                 ProductOperand::Lanes { key }
             }
         };
-        let (_, rows, _, cols) = super::exec::live(region, f);
+        let (_, rows, _, cols) = super::exec::live(region, f, region.cols);
         Ok(ProductScalars { k: f.scalar_u32(region, *k), a: side(a), b: side(b), live: (rows, cols) })
     }
 

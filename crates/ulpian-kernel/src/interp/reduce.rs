@@ -75,6 +75,23 @@ unsafe fn sum(
             std::ptr::copy_nonoverlapping(from, out, across * size);
             return;
         }
+        #[cfg(target_arch = "x86_64")]
+        if isa == super::Isa::Avx512 && dtype == Dtype::F32 && (axis == 1 || cols == 1) {
+            use super::tree::{STEP, sixteenths};
+            while n >= 16 && (across * n).is_multiple_of(STEP) {
+                let left = n / 16;
+                let dst = if left == 1 { out } else { next };
+                let (a, d) = (src.cast::<f32>(), dst.cast::<f32>());
+                if keep {
+                    sixteenths::<true>(a, d, across * n)
+                } else {
+                    sixteenths::<false>(a, d, across * n)
+                }
+                src = dst;
+                next = next.add(across * left * size);
+                n = left;
+            }
+        }
         while n > 1 {
             let half = n / 2;
             let dst = if half == 1 { out } else { next };

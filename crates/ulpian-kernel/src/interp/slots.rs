@@ -4,7 +4,9 @@ use super::plan::{Class, Region, Side, Step, Test, V};
 use std::collections::HashMap;
 
 #[derive(Default)]
-struct Life {
+struct Life<'a> {
+    /// The plan's regions lowered so far, by number: a product's lane operands are among them.
+    operands: &'a [Region],
     now: usize,
     start: HashMap<V, usize>,
     end: HashMap<V, usize>,
@@ -13,7 +15,7 @@ struct Life {
     views: Vec<(V, V)>,
 }
 
-impl Life {
+impl Life<'_> {
     fn define(&mut self, v: V) {
         self.start.entry(v).or_insert(self.now);
         let now = self.now;
@@ -33,7 +35,7 @@ impl Life {
     }
 
     /// A body that may run again: what it uses from outside must outlive all of it, and so must `held`.
-    fn repeated(&mut self, held: &[V], f: impl FnOnce(&mut Life)) {
+    fn repeated(&mut self, held: &[V], f: impl FnOnce(&mut Self)) {
         let (start, mark) = (self.now, self.log.len());
         held.iter().for_each(|&v| self.define(v));
         f(self);
@@ -103,10 +105,17 @@ impl Life {
             Step::Contract { dst, k, a, b } => {
                 self.touch(*k);
                 for side in [a, b] {
-                    if let Side::Strided { base, outer0, outer_limit, outer_stride, k_stride, .. } = side {
-                        [base, outer0, outer_limit, outer_stride, k_stride]
-                            .into_iter()
-                            .for_each(|&v| self.touch(v));
+                    match side {
+                        Side::Strided { base, outer0, outer_limit, outer_stride, k_stride, .. } => {
+                            [base, outer0, outer_limit, outer_stride, k_stride]
+                                .into_iter()
+                                .for_each(|&v| self.touch(v));
+                        }
+                        // Copied in when the product runs, so alive until then.
+                        Side::Lanes(number) => {
+                            let operands = self.operands;
+                            operands[*number].imports.iter().for_each(|&v| self.touch(v));
+                        }
                     }
                 }
                 self.define(*dst);
@@ -163,9 +172,9 @@ impl Life {
     }
 }
 
-/// Gives every value its slot, and the region its slots.
-pub(crate) fn assign(region: &mut Region) {
-    let mut life = Life::default();
+/// Gives every value its slot, and the region its slots; `operands` are the plan's regions by number.
+pub(crate) fn assign(region: &mut Region, operands: &[Region]) {
+    let mut life = Life { operands, ..Life::default() };
     for &v in region.imports.iter().chain(&region.params) {
         life.define(v);
     }

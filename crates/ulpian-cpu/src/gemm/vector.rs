@@ -1,0 +1,115 @@
+//! A matrix times a vector: the chains of many outer indices run side by side in vector lanes, and the matrix is read
+//! once, transposed in registers on its way where its terms are the neighbours.
+
+use super::drive::{ALONE, Call, each, grown};
+use super::pack::Strided;
+use super::{Args, Inner};
+use std::sync::PoisonError;
+use ulpian_kernel::interp::{Product, Scratch, Tile};
+use ulpian_kernel::ir::K_BLOCK;
+use ulpian_num::Dtype;
+
+/// One program: the operand with many outer indices, the one with one, and what they give.
+struct Job {
+    program: u64,
+    matrix: Strided,
+    vector: Strided,
+    terms: usize,
+    need: usize,
+}
+
+// SAFETY: the pointers lead into operands, which a launch only reads.
+unsafe impl Sync for Job {}
+
+/// Runs a launch whose tiles are one row or one column; false if its operands are not plain f32 (nothing was written
+/// then).
+pub(super) fn run(call: &Call<'_>, inner: Inner, shape: Product, programs: u64) -> Result<bool, String> {
+    let mut jobs = vec![];
+    let mut flops = 0;
+    {
+        let mut scratch = call.cpu.scratch[0].lock().unwrap_or_else(PoisonError::into_inner);
+        for program in 0..programs {
+            let s =
+                Product::scalars(call.plan, call.cpu.isa, program, call.buffers, call.params, &mut scratch)
+                    .map_err(|e| e.to_string())?;
+            if s.live.0 == 0 || s.live.1 == 0 {
+                continue;
+            }
+            let (matrix, vector, need) =
+                if shape.cols == 1 { (s.a, s.b, s.live.0) } else { (s.b, s.a, s.live.1) };
+            let (need, terms) = (need as usize, s.k as usize);
+            let (Some(matrix), Some(vector)) = (
+                Strided::new(&matrix, call.buffers, call.dtypes, need, s.k),
+                Strided::new(&vector, call.buffers, call.dtypes, 1, s.k),
+            ) else {
+                return Ok(false);
+            };
+            if matrix.dtype != Dtype::F32 || vector.dtype != Dtype::F32 || vector.live == 0 {
+                return Ok(false);
+            }
+            flops += (need * terms) as u64;
+            jobs.push(Job { program, matrix, vector, terms, need });
+        }
+    }
+    let alone = call.cpu.pool.threads() == 1 || flops < ALONE;
+    each(call.cpu, jobs.len(), alone, &|i, me, scratch| tile(call, inner, shape, &jobs[i], me, scratch))?;
+    Ok(true)
+}
+
+fn tile(
+    call: &Call<'_>,
+    inner: Inner,
+    shape: Product,
+    job: &Job,
+    me: usize,
+    scratch: &mut Scratch,
+) -> Result<(), String> {
+    let (width, block) = (inner.cols, K_BLOCK as usize);
+    let padded = job.need.next_multiple_of(width);
+    let panel = width * job.terms.min(block);
+    let mut room = call.cpu.packed.tiles[me].lock().unwrap_or_else(PoisonError::into_inner);
+    let c = grown(&mut room, padded + panel);
+    // SAFETY: the room holds the padded results and the panel behind them.
+    let packed = unsafe { std::slice::from_raw_parts_mut(c.add(padded), panel) };
+    for j in (0..job.need).step_by(width) {
+        let direct = job.matrix.outer == 1 && j + width <= job.matrix.live;
+        let mut k0 = 0;
+        loop {
+            let k = (job.terms - k0).min(block);
+            let (b, b_k) = if direct {
+                (job.matrix.ptr.cast::<f32>().wrapping_add(j + k0 * job.matrix.k), job.matrix.k * 4)
+            } else {
+                job.matrix.columns(j, width, (k0, k0 + k), packed);
+                (packed.as_ptr(), width * 4)
+            };
+            let mut args = Args {
+                k: k as u64,
+                a: job.vector.ptr.cast::<f32>().wrapping_add(k0 * job.vector.k),
+                a_row: 0,
+                a_k: job.vector.k as u64 * 4,
+                b,
+                b_k: b_k as u64,
+                c: c.wrapping_add(j),
+                c_row: 0,
+                add: u64::from(k0 > 0),
+                control: 0,
+                saved: 0,
+            };
+            // SAFETY: one row of `width` columns: the vector's terms and the panel's were checked, and the results are
+            // padded to whole panels.
+            unsafe { inner.call(1, &mut args) };
+            k0 += k;
+            if k0 >= job.terms {
+                break;
+            }
+        }
+    }
+    let need = job.need as u32;
+    let (rows, cols, row_bytes) = if shape.cols == 1 { (need, 1, 4) } else { (1, need, padded * 4) };
+    let tile = Tile { row: 0, col: 0, rows, cols, ptr: c.cast(), row_bytes };
+    // SAFETY: the results lie in this thread's own room.
+    unsafe {
+        Product::finish(call.plan, call.cpu.isa, job.program, call.buffers, call.params, scratch, &[tile])
+            .map_err(|e| e.to_string())
+    }
+}
