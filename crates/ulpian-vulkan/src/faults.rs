@@ -3,7 +3,9 @@
 //! `ULPIAN_FAULT` is a comma-separated list of
 //! - `oom:N`: the N-th allocation (counted from 1) of the opened device fails for lack of memory;
 //! - `lost:N`: the device is lost at its N-th submission;
-//! - `selftest:NAME`: the self-test whose name contains NAME fails.
+//! - `selftest:NAME`: the self-test whose name contains NAME fails;
+//! - `disk:N`: not a device's: writing files fails after N bytes. It is read where files are written and passed over
+//!   here.
 //!
 //! Nothing here touches a driver; the places that can fail ask.
 
@@ -27,7 +29,7 @@ impl FaultPlan {
         let mut plan = FaultPlan::default();
         let bad = |item: &str| DeviceError::NotFound {
             asked: format!("fault `{item}` in ULPIAN_FAULT"),
-            remedy: "the faults are oom:N, lost:N and selftest:NAME, with N from 1".into(),
+            remedy: "the faults are oom:N, lost:N, selftest:NAME (N from 1) and disk:BYTES".into(),
         };
         for item in text.split(',').map(str::trim).filter(|s| !s.is_empty()) {
             let (kind, value) = item.split_once(':').ok_or_else(|| bad(item))?;
@@ -35,6 +37,7 @@ impl FaultPlan {
             match kind {
                 "oom" => plan.oom = Some(number()?),
                 "lost" => plan.lost = Some(number()?),
+                "disk" if value.parse::<u64>().is_ok() => {}
                 "selftest" if !value.is_empty() => plan.selftest = Some(value.to_string()),
                 _ => return Err(bad(item)),
             }
@@ -87,10 +90,10 @@ mod tests {
 
     #[test]
     fn fault_text_is_read_and_nonsense_refused() {
-        let plan = FaultPlan::parse("oom:3, lost:2,selftest:fma").unwrap();
+        let plan = FaultPlan::parse("oom:3, disk:0, lost:2,selftest:fma").unwrap();
         assert_eq!(plan, FaultPlan { oom: Some(3), lost: Some(2), selftest: Some("fma".into()) });
         assert_eq!(FaultPlan::parse("").unwrap(), FaultPlan::default());
-        for bad in ["oom", "oom:0", "oom:x", "selftest:", "fire:1"] {
+        for bad in ["oom", "oom:0", "oom:x", "selftest:", "disk:x", "fire:1"] {
             assert!(FaultPlan::parse(bad).is_err(), "{bad}");
         }
     }
