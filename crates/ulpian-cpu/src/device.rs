@@ -41,6 +41,19 @@ fn refused(reason: String) -> DeviceError {
     DeviceError::Refused { device: "cpu".into(), reason }
 }
 
+/// The allocation that fails, from the text of `ULPIAN_FAULT`; 0 for none. The list's other faults are not this
+/// device's.
+pub(crate) fn planted(faults: &str) -> Result<u64, DeviceError> {
+    match faults.split(',').find_map(|item| item.trim().strip_prefix("oom:")) {
+        Some(n) => n
+            .parse()
+            .ok()
+            .filter(|&n| n > 0)
+            .ok_or_else(|| refused(format!("ULPIAN_FAULT={faults}: wanted oom:N with N from 1"))),
+        None => Ok(0),
+    }
+}
+
 impl Cpu {
     /// Opens the CPU and tests its arithmetic.
     ///
@@ -69,7 +82,7 @@ impl Cpu {
             return Err(refused(format!("this machine has no {}; use ULPIAN_ISA={best}", isa.name())));
         }
         let fault = match std::env::var("ULPIAN_FAULT") {
-            Ok(text) => text.strip_prefix("oom:").and_then(|n| n.parse().ok()).unwrap_or(0),
+            Ok(text) => planted(&text)?,
             Err(_) => 0,
         };
         let pool = Pool::new(threads.clamp(1, 1024));
