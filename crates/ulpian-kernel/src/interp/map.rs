@@ -178,6 +178,36 @@ pub(crate) fn run(ex: &Exec<'_>, region: &Region, f: &mut Frame, m: &Map, to: Op
     }
 }
 
+/// Runs a pass over one row in pieces of at most `piece` lanes, each written to the start of the result's home, and
+/// calls `f` with lanes done before and in this piece.
+pub(crate) fn pieces(
+    ex: &Exec<'_>,
+    region: &Region,
+    f: &mut Frame,
+    m: &Map,
+    piece: usize,
+    mut each: impl FnMut(usize, usize),
+) {
+    let (_, cols) = f.extent(region, m.dst);
+    let dst = f.home[m.dst as usize];
+    let mut ops = [(std::ptr::null::<u8>(), 0usize); 3];
+    let mut splat = 0;
+    for (k, op) in ops.iter_mut().enumerate() {
+        let v = m.args[if k < m.arity as usize { k } else { 0 }];
+        let at = f.lanes_of(region, v);
+        let (ptr, _, one) = operand(at, f.extent(region, v), cols);
+        splat |= u8::from(one) << k;
+        *op = (ptr, if one { 0 } else { region.val(v).size });
+    }
+    for done in (0..cols).step_by(piece) {
+        let n = piece.min(cols - done);
+        // SAFETY: inside the operands' lanes.
+        let at = |k: usize| unsafe { ops[k].0.add(done * ops[k].1) };
+        pass(ex, region, m, Run { dst, a: at(0), b: at(1), c: at(2), n, splat });
+        each(done, n);
+    }
+}
+
 fn pass(ex: &Exec<'_>, region: &Region, m: &Map, x: Run) {
     let isa = ex.isa;
     let keep = ex.plan.keep;

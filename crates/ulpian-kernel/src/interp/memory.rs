@@ -15,6 +15,8 @@ fn outside(ex: &Exec<'_>, buffer: u32, index: u64, len: usize) -> InterpError {
 /// Bytes of an output from which stores go past the caches: it would not be found there again anyway, and a line need
 /// not be read before it is overwritten.
 pub(crate) const STREAM: usize = 48 << 20;
+/// Lanes computed between two such writes.
+const PIECE: usize = 256;
 
 /// Copies `bytes` bytes past the caches.
 ///
@@ -299,10 +301,12 @@ pub(crate) fn store(
                 // SAFETY: `contiguous` checked the elements.
                 let ptr = unsafe { buf.ptr.add(base as usize * to) };
                 if ex.stream && buf.bytes >= STREAM && rows == 1 && storage == lane {
-                    map::run(ex, region, f, m, None);
-                    let at = f.at[value as usize];
-                    // SAFETY: the pass has just written these lanes to their home; the elements were checked.
-                    unsafe { stream(ex.isa, at.ptr, ptr, cols * to) };
+                    // A little at a time, so that the reading of one piece and the writing of the last run together.
+                    let home = f.home[value as usize];
+                    map::pieces(ex, region, f, m, PIECE, |done, n| {
+                        // SAFETY: the pass has just written these lanes to their home; the elements were checked.
+                        unsafe { stream(ex.isa, home, ptr.add(done * to), n * to) };
+                    });
                     return Ok(());
                 }
                 map::run(ex, region, f, m, Some((ptr, dr as usize * to)));

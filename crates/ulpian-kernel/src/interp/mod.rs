@@ -22,6 +22,7 @@ mod product_form;
 mod reduce;
 mod slots;
 mod steps;
+#[cfg(target_arch = "x86_64")]
 mod tree;
 
 pub use exec::Scratch;

@@ -82,11 +82,7 @@ unsafe fn sum(
                 let left = n / 16;
                 let dst = if left == 1 { out } else { next };
                 let (a, d) = (src.cast::<f32>(), dst.cast::<f32>());
-                if keep {
-                    sixteenths::<true>(a, d, across * n)
-                } else {
-                    sixteenths::<false>(a, d, across * n)
-                }
+                sixteenths(keep, a, d, across * n);
                 src = dst;
                 next = next.add(across * left * size);
                 n = left;

@@ -1,59 +1,127 @@
 //! The index-adjacent tree in vectors: four levels at once, from 256 lanes to 16, nothing written in between.
 
 /// Lanes that one step takes.
-#[cfg(target_arch = "x86_64")]
 pub(crate) const STEP: usize = 256;
+
+/// Round to nearest even, exceptions masked, subnormals flushed (FTZ and DAZ) or kept.
+const FLUSH: u32 = 0x9fc0;
+const KEEP: u32 = 0x1f80;
+
+/// Sums of neighbours inside each quarter: `[x0+x1, x2+x3, y0+y1, y2+y3]`.
+macro_rules! near {
+    ($to:literal, $x:literal, $y:literal, $spare:literal) => {
+        concat!(
+            "vshufps ", $spare, ", ", $x, ", ", $y, ", 0xdd\n", "vshufps ", $to, ", ", $x, ", ", $y,
+            ", 0x88\n", "vaddps ", $to, ", ", $to, ", ", $spare,
+        )
+    };
+}
+/// Sums of neighbouring quarters: `[X0+X1, X2+X3, Y0+Y1, Y2+Y3]`.
+macro_rules! far {
+    ($to:literal, $x:literal, $y:literal, $spare:literal) => {
+        concat!(
+            "vshuff32x4 ",
+            $spare,
+            ", ",
+            $x,
+            ", ",
+            $y,
+            ", 0xdd\n",
+            "vshuff32x4 ",
+            $to,
+            ", ",
+            $x,
+            ", ",
+            $y,
+            ", 0x88\n",
+            "vaddps ",
+            $to,
+            ", ",
+            $to,
+            ", ",
+            $spare,
+        )
+    };
+}
+/// Four vectors from `at` on: lane j of quarter q is the sum of quarter q of vector j.
+macro_rules! quad {
+    ($to:literal, $a:literal, $b:literal, $c:literal, $d:literal) => {
+        concat!(
+            "vmovups zmm16, [rsi + ",
+            $a,
+            "]\n",
+            "vmovups zmm17, [rsi + ",
+            $b,
+            "]\n",
+            "vmovups zmm18, [rsi + ",
+            $c,
+            "]\n",
+            "vmovups zmm19, [rsi + ",
+            $d,
+            "]\n",
+            "prefetcht0 [rsi + 2048 + ",
+            $a,
+            "]\n",
+            "prefetcht0 [rsi + 2048 + ",
+            $b,
+            "]\n",
+            "prefetcht0 [rsi + 2048 + ",
+            $c,
+            "]\n",
+            "prefetcht0 [rsi + 2048 + ",
+            $d,
+            "]\n",
+            near!("zmm20", "zmm16", "zmm17", "zmm21"),
+            "\n",
+            near!("zmm22", "zmm18", "zmm19", "zmm23"),
+            "\n",
+            near!($to, "zmm20", "zmm22", "zmm21"),
+        )
+    };
+}
 
 /// `to[i]` = the tree over `from[16i..16i + 16]`, for `n` lanes at `from`, a multiple of [`STEP`].
 ///
+/// The flush is the control register's doing: a sum under FTZ and DAZ is exactly the contract's.
+///
 /// # Safety
 /// The machine has AVX-512 F; `n` lanes at `from`, room for `n / 16` at `to`, apart.
-#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-pub(crate) unsafe fn sixteenths<const KEEP: bool>(from: *const f32, to: *mut f32, n: usize) {
-    use std::arch::x86_64::*;
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn flush<const KEEP: bool>(x: __m512) -> __m512 {
-        if KEEP {
-            return x;
-        }
-        let bits = _mm512_castps_si512(x);
-        // A zero exponent: zero or subnormal, of which the sign stays.
-        let tiny = _mm512_testn_epi32_mask(bits, _mm512_set1_epi32(0x7f80_0000));
-        let sign = _mm512_set1_epi32(i32::MIN);
-        _mm512_castsi512_ps(_mm512_mask_and_epi32(bits, tiny, bits, sign))
+pub(crate) unsafe fn sixteenths(keep: bool, from: *const f32, to: *mut f32, n: usize) {
+    if n < STEP {
+        return;
     }
-    /// Neighbours inside each quarter: `[a0+a1, a2+a3, b0+b1, b2+b3]`.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn near<const KEEP: bool>(a: __m512, b: __m512) -> __m512 {
-        flush::<KEEP>(_mm512_add_ps(_mm512_shuffle_ps::<0x88>(a, b), _mm512_shuffle_ps::<0xdd>(a, b)))
-    }
-    /// Neighbouring quarters: `[A0+A1, A2+A3, B0+B1, B2+B3]`.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn far<const KEEP: bool>(a: __m512, b: __m512) -> __m512 {
-        let (x, y) = (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b));
-        flush::<KEEP>(_mm512_add_ps(x, y))
-    }
-
-    for i in 0..n / STEP {
-        // Lane j of quarter q of `quads[p]` is the sum of quarter q of vector 4p+j.
-        let mut quads = [_mm512_setzero_ps(); 4];
-        for (p, quad) in quads.iter_mut().enumerate() {
-            let at = |j: usize| {
-                // SAFETY: sixteen lanes inside the step.
-                flush::<KEEP>(unsafe { _mm512_loadu_ps(from.add(i * STEP + (4 * p + j) * 16)) })
-            };
-            let (a, b, c, d) = (at(0), at(1), at(2), at(3));
-            *quad = near::<KEEP>(near::<KEEP>(a, b), near::<KEEP>(c, d));
-        }
-        let [a, b, c, d] = quads;
-        // Quarter p, lane j: the sum of vector 4p+j.
-        let sums = far::<KEEP>(far::<KEEP>(a, b), far::<KEEP>(c, d));
-        // SAFETY: sixteen results of this step.
-        unsafe { _mm512_storeu_ps(to.add(i * 16), sums) };
+    let mut control = [if keep { KEEP } else { FLUSH }, 0u32];
+    // SAFETY: the caller's promise; a prefetch may name any address. The control register leaves as it came, the stack
+    // is not touched, and every register used is declared.
+    unsafe {
+        std::arch::asm!(
+            "stmxcsr [rax + 4]",
+            "ldmxcsr [rax]",
+            ".p2align 5",
+            "2:",
+            quad!("zmm24", "0", "64", "128", "192"),
+            quad!("zmm25", "256", "320", "384", "448"),
+            quad!("zmm26", "512", "576", "640", "704"),
+            quad!("zmm27", "768", "832", "896", "960"),
+            far!("zmm28", "zmm24", "zmm25", "zmm30"),
+            far!("zmm29", "zmm26", "zmm27", "zmm31"),
+            // Quarter p, lane j: the sum of vector 4p+j.
+            far!("zmm24", "zmm28", "zmm29", "zmm30"),
+            "vmovups [rdi], zmm24",
+            "add rsi, 1024",
+            "add rdi, 64",
+            "dec rcx",
+            "jnz 2b",
+            "ldmxcsr [rax + 4]",
+            in("rax") control.as_mut_ptr(),
+            inout("rsi") from => _,
+            inout("rdi") to => _,
+            inout("rcx") n / STEP => _,
+            out("zmm16") _, out("zmm17") _, out("zmm18") _, out("zmm19") _, out("zmm20") _, out("zmm21") _,
+            out("zmm22") _, out("zmm23") _, out("zmm24") _, out("zmm25") _, out("zmm26") _, out("zmm27") _,
+            out("zmm28") _, out("zmm29") _, out("zmm30") _, out("zmm31") _,
+            options(nostack),
+        );
     }
 }
