@@ -5,6 +5,8 @@
 
 mod drive;
 mod pack;
+#[cfg(target_arch = "x86_64")]
+mod sixteen;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -44,6 +46,64 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// Whether [`Inner::sixteen`] can be called.
+    pub fn has_sixteen(self) -> bool {
+        cfg!(target_arch = "x86_64") && self.isa == Isa::Avx512
+    }
+
+    /// One block of sixteen rows' chains: `c[i] = (add ? c[i] : nothing) + chain over matrix[i][..] * vector[..]`,
+    /// rows `row` floats apart.
+    ///
+    /// # Safety
+    /// [`Inner::has_sixteen`], `vector.len()` terms in each row, and sixteen floats at `c`.
+    #[cfg(target_arch = "x86_64")]
+    pub unsafe fn sixteen(self, matrix: *const f32, row: usize, vector: &[f32], c: *mut f32, add: bool) {
+        let mut chains = [0.0f32; 16];
+        let control = if self.keep { x86::KEEP } else { x86::FLUSH };
+        let mut run = |matrix, row: usize, vector: &[f32]| {
+            let (row, chains) = (row as u64 * 4, chains.as_mut_ptr());
+            let (vector, sixteens) = (vector.as_ptr(), vector.len() as u64 / 16);
+            // SAFETY: the caller's promise.
+            unsafe {
+                sixteen::sixteen(&mut sixteen::Sixteen {
+                    matrix,
+                    row,
+                    vector,
+                    sixteens,
+                    chains,
+                    control,
+                    saved: 0,
+                });
+            }
+        };
+        let whole = vector.len() / 16 * 16;
+        if whole > 0 {
+            run(matrix, row, &vector[..whole]);
+        }
+        if whole < vector.len() {
+            // +0 times -0 is -0, which changes no chain.
+            let (mut rows, mut last) = ([0.0f32; 256], [-0.0f32; 16]);
+            let rest = vector.len() - whole;
+            last[..rest].copy_from_slice(&vector[whole..]);
+            for (i, to) in rows.chunks_exact_mut(16).enumerate() {
+                // SAFETY: as above.
+                unsafe { std::ptr::copy_nonoverlapping(matrix.add(i * row + whole), to.as_mut_ptr(), rest) };
+            }
+            run(rows.as_ptr(), 16, &last);
+        }
+        for (i, x) in chains.into_iter().enumerate() {
+            // SAFETY: as above.
+            unsafe {
+                let c = c.add(i);
+                c.write(match (add, self.keep) {
+                    (false, _) => x,
+                    (true, false) => Native::<true, false>::binary::<f32>(Binary::Add, c.read(), x),
+                    (true, true) => Native::<true, true>::binary::<f32>(Binary::Add, c.read(), x),
+                });
+            }
+        }
+    }
+
     pub fn new(isa: Isa, keep: bool) -> Inner {
         let (rows, cols) = match isa {
             Isa::Avx512 => (14, 32),

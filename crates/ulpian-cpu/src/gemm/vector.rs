@@ -65,13 +65,30 @@ fn tile(
     scratch: &mut Scratch,
 ) -> Result<(), String> {
     let (width, block) = (inner.cols, K_BLOCK as usize);
-    let padded = job.need.next_multiple_of(width);
+    // The last panel may start at any sixteenth.
+    let padded = job.need.next_multiple_of(width) + width;
     let panel = width * job.terms.min(block);
     let mut room = call.cpu.packed.tiles[me].lock().unwrap_or_else(PoisonError::into_inner);
     let c = grown(&mut room, padded + panel);
     // SAFETY: the room holds the padded results and the panel behind them.
     let packed = unsafe { std::slice::from_raw_parts_mut(c.add(padded), panel) };
-    for j in (0..job.need).step_by(width) {
+    let mut from = 0;
+    #[cfg(target_arch = "x86_64")]
+    if inner.has_sixteen() && job.matrix.k == 1 && job.vector.k == 1 && job.terms > 0 {
+        while from + 16 <= job.matrix.live {
+            for k0 in (0..job.terms).step_by(block) {
+                let k = (job.terms - k0).min(block);
+                let matrix = job.matrix.ptr.cast::<f32>().wrapping_add(from * job.matrix.outer + k0);
+                // SAFETY: the vector's terms were checked, and the matrix's in all live rows; the results are padded.
+                unsafe {
+                    let vector = std::slice::from_raw_parts(job.vector.ptr.cast::<f32>().add(k0), k);
+                    inner.sixteen(matrix, job.matrix.outer, vector, c.add(from), k0 > 0);
+                }
+            }
+            from += 16;
+        }
+    }
+    for j in (from..job.need).step_by(width) {
         let direct = job.matrix.outer == 1 && j + width <= job.matrix.live;
         let mut k0 = 0;
         loop {
