@@ -81,3 +81,5 @@ impl RawBuffer {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_rows;

@@ -7,9 +7,9 @@ use ulpian_num::real::{Binary, Compare, Func, Real, Unary, Val};
 use ulpian_num::{Dtype, Native};
 
 /// A small linear congruential generator: the seed is the test's.
-struct Random(u64);
+pub(super) struct Random(pub u64);
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         self.0 >> 33
     }
@@ -26,7 +26,7 @@ impl Random {
             _ => (self.next() as f64 / (1u64 << 30) as f64 - 1.0) as f32,
         }
     }
-    fn bytes(&mut self, d: Dtype, n: usize) -> Vec<u8> {
+    pub fn bytes(&mut self, d: Dtype, n: usize) -> Vec<u8> {
         let mut out = vec![];
         for _ in 0..n {
             let x = self.f32();
@@ -59,7 +59,7 @@ fn same(d: Dtype, a: &[u8], b: &[u8]) -> Result<(), String> {
 }
 
 /// Runs both readings on the same memory, and the fast one on every instruction set.
-fn check(kernel: &Kernel, programs: u64, buffers: &[Vec<u8>], params: &[u32]) -> Vec<Vec<u8>> {
+pub(super) fn check(kernel: &Kernel, programs: u64, buffers: &[Vec<u8>], params: &[u32]) -> Vec<Vec<u8>> {
     let mut want = buffers.to_vec();
     oracle::run(kernel, programs, &mut want, params).unwrap();
     let plan = Plan::new(kernel).unwrap();
@@ -97,7 +97,7 @@ fn check(kernel: &Kernel, programs: u64, buffers: &[Vec<u8>], params: &[u32]) ->
     want
 }
 
-fn zeros(d: Dtype, n: usize) -> Vec<u8> {
+pub(super) fn zeros(d: Dtype, n: usize) -> Vec<u8> {
     vec![0; n * d.size()]
 }
 
@@ -257,103 +257,6 @@ fn sums_are_the_index_adjacent_tree_along_both_axes() {
     let bytes: Vec<u8> = x.iter().flat_map(|v| v.to_le_bytes()).collect();
     let out = check(&k, 1, &[bytes, zeros(Dtype::F32, 1)], &[]);
     assert_eq!(out[1], ((x[0] + x[1]) + (x[2] + x[3])).to_le_bytes());
-}
-
-#[test]
-fn long_sums_of_numbers_of_all_sizes_are_the_tree() {
-    let mut rng = Random(41);
-    for (rows, cols) in [(1u32, 256u32), (1, 4096), (4, 64), (16, 16), (2, 512), (32, 8), (2048, 1)] {
-        for keep in [false, true] {
-            // Ordinary numbers, then numbers around and below the smallest normal one, then mixed.
-            for kind in 0..3 {
-                let k = record("sum", keep, |r| {
-                    let a = r.buffer(Dtype::F32, Access::Read);
-                    let b = r.buffer(Dtype::F32, Access::Write);
-                    let index = r.iota(rows, 0) * Val::lit(cols) + r.iota(cols, 1);
-                    let x = r.load(a, index, None, 0, true);
-                    let axis = u8::from(cols > 1);
-                    let s = r.reduce(Combine::Sum, axis, &[x])[0];
-                    let out = if axis == 0 { r.iota(cols, 1) } else { r.iota(rows, 0) };
-                    r.store(b, out, None, s, false);
-                })
-                .unwrap();
-                let lane = |i: u64, rng: &mut Random| {
-                    let x = (rng.next() as f64 / (1u64 << 30) as f64 - 1.0) as f32;
-                    let tiny = f32::from_bits(rng.next() as u32 & 0x81ff_ffff);
-                    if kind == 1 || kind == 2 && i % 3 == 0 { tiny } else { x }
-                };
-                let n = u64::from(rows * cols);
-                let data: Vec<u8> = (0..n).flat_map(|i| lane(i, &mut rng).to_le_bytes()).collect();
-                let out = if cols > 1 { rows } else { 1 } as usize;
-                check(&k, 1, &[data, zeros(Dtype::F32, out)], &[]);
-            }
-        }
-    }
-}
-
-#[test]
-fn programs_run_as_one_row_only_where_lanes_go_on() {
-    let mut rng = Random(42);
-    type U = Val<Traced, u32>;
-    // What each program stores, from its number, its lanes, and the row's index of each lane.
-    type Body = fn(&mut Recorder, u32, U, U, U) -> Val<Traced, u32>;
-    let bodies: [(&str, Body, bool); 6] = [
-        ("goes on", |r, x, _, _, at| Val::new(r.load(x, at, None, 0, true)), true),
-        ("index as a value", |_, _, _, _, at| at, true),
-        ("lane as a value", |_, _, _, lane, _| lane, false),
-        ("program as a value", |_, _, pid, _, at| at + pid, false),
-        (
-            "program as a value of a tile",
-            |r, x, pid, _, at| Val::<Traced, u32>::new(r.load(x, at, None, 0, true)) * pid,
-            false,
-        ),
-        (
-            "masked by lane",
-            |r, x, _, lane, at| Val::new(r.load(x, at, Some(lane.lt(U::lit(5))), 7, true)),
-            false,
-        ),
-    ];
-    for (name, body, merges) in bodies {
-        let k = record(name, false, |r| {
-            let x = r.buffer(Dtype::U32, Access::Read);
-            let y = r.buffer(Dtype::U32, Access::Write);
-            let n = r.param();
-            let (pid, lane) = (r.program_id(), r.iota(16, 1));
-            let at = pid * U::lit(16) + lane;
-            let v = body(r, x, pid, lane, at);
-            let v = v + U::lit(1);
-            let v = r.broadcast(v.0, 1, 16);
-            r.store(y, at, Some(at.lt(n)), v, true);
-        })
-        .unwrap();
-        let bufs = [rng.bytes(Dtype::U32, 16 * 300), zeros(Dtype::U32, 16 * 300)];
-        check(&k, 300, &bufs, &[16 * 299 + 3]);
-        let plan = Plan::new(&k).unwrap();
-        let mut memory = bufs.map(|b| b.chunks(8).map(|_| 0u64).collect::<Vec<_>>());
-        // SAFETY: the vectors outlive the run and are not touched during it.
-        let raw = memory.each_mut().map(|m| unsafe { RawBuffer::new(m.as_mut_ptr().cast(), m.len() * 8) });
-        let mut ex = plan.bind(Isa::best(), &raw, &[99]).unwrap();
-        let mut frames = vec![Default::default()];
-        let merged = plan.merge.as_ref().is_some_and(|t| ex.merged(0..300, t, &mut frames).unwrap());
-        assert_eq!(merged, merges, "{name}");
-    }
-}
-
-#[test]
-fn streams_copy_every_byte_at_every_offset() {
-    let from: Vec<u8> = (0..400u32).map(|i| (i * 7 + 1) as u8).collect();
-    for isa in Isa::ALL.into_iter().filter(|i| i.available()) {
-        for offset in [0usize, 4, 60, 64] {
-            for n in [0usize, 4, 63, 64, 200, 332] {
-                let mut to = vec![0u8; 400];
-                // SAFETY: both vectors hold that many bytes.
-                unsafe { memory::stream(isa, from.as_ptr(), to.as_mut_ptr().add(offset), n) };
-                memory::streamed();
-                assert_eq!(to[offset..offset + n], from[..n], "{isa:?} {offset} {n}");
-                assert!(to[..offset].iter().chain(&to[offset + n..]).all(|&x| x == 0));
-            }
-        }
-    }
 }
 
 #[test]

@@ -59,18 +59,6 @@ macro_rules! quad {
             "vmovups zmm19, [rsi + ",
             $d,
             "]\n",
-            "prefetcht0 [rsi + 2048 + ",
-            $a,
-            "]\n",
-            "prefetcht0 [rsi + 2048 + ",
-            $b,
-            "]\n",
-            "prefetcht0 [rsi + 2048 + ",
-            $c,
-            "]\n",
-            "prefetcht0 [rsi + 2048 + ",
-            $d,
-            "]\n",
             near!("zmm20", "zmm16", "zmm17", "zmm21"),
             "\n",
             near!("zmm22", "zmm18", "zmm19", "zmm23"),
@@ -92,7 +80,7 @@ pub(crate) unsafe fn sixteenths(keep: bool, from: *const f32, to: *mut f32, n: u
         return;
     }
     let mut control = [if keep { KEEP } else { FLUSH }, 0u32];
-    // SAFETY: the caller's promise; a prefetch may name any address. The control register leaves as it came, the stack
+    // SAFETY: the caller's promise. The control register leaves as it came, the stack
     // is not touched, and every register used is declared.
     unsafe {
         std::arch::asm!(
