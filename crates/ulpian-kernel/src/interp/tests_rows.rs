@@ -28,7 +28,7 @@ fn long_sums_of_numbers_of_all_sizes_are_the_tree() {
                 let lane = |i: u64, rng: &mut Random| {
                     let x = (rng.next() as f64 / (1u64 << 30) as f64 - 1.0) as f32;
                     let tiny = f32::from_bits(rng.next() as u32 & 0x81ff_ffff);
-                    if kind == 1 || kind == 2 && i % 3 == 0 { tiny } else { x }
+                    if kind == 1 || kind == 2 && i.is_multiple_of(3) { tiny } else { x }
                 };
                 let n = u64::from(rows * cols);
                 let data: Vec<u8> = (0..n).flat_map(|i| lane(i, &mut rng).to_le_bytes()).collect();
