@@ -340,8 +340,11 @@ impl Queue {
             );
             self.ctx.raw.end_command_buffer(commands)
         };
-        ended.map_err(|e| self.ctx.error("ending a batch", e))?;
+        let slot = open.slot;
+        ended.map_err(|e| self.ctx.error("ending a batch", e)).inspect_err(|_| self.idle.push(slot))?;
         if self.ctx.faults.submission_loses() {
+            // The slot's queries go with the queue, which must still know them.
+            self.idle.push(slot);
             return Err(self.ctx.lose("planted by ULPIAN_FAULT"));
         }
         let (values, semaphores, buffers) = ([open.number], [self.timeline.raw], [commands]);
@@ -353,7 +356,8 @@ impl Queue {
         // SAFETY: the batch is complete, all it refers to outlives it (see the module heads of memory and ring), and
         // the queue is used under the device's lock alone.
         unsafe { self.ctx.raw.queue_submit(self.ctx.queue, &info, vk::Fence::null()) }
-            .map_err(|e| self.ctx.error("submitting", e))?;
+            .map_err(|e| self.ctx.error("submitting", e))
+            .inspect_err(|_| self.idle.push(slot))?;
         self.submitted = open.number;
         self.flying.push_back(Flying { number: open.number, slot: open.slot, probes: open.probes });
         self.reap()?;

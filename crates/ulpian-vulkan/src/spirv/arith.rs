@@ -23,7 +23,7 @@ impl Builder {
         let t = self.t_u32();
         self.bitcast(t, f)
     }
-    pub fn from_bits(&mut self, u: Id) -> Id {
+    pub fn float_of_bits(&mut self, u: Id) -> Id {
         let t = self.ty(Dtype::F32);
         self.bitcast(t, u)
     }
@@ -38,7 +38,7 @@ impl Builder {
         let tiny = self.test(op::I_EQUAL, exponent, zero);
         let sign = self.andc(bits, 0x8000_0000);
         let r = self.select(Dtype::U32, tiny, sign, bits);
-        let r = self.from_bits(r);
+        let r = self.float_of_bits(r);
         self.flushed.insert(r);
         r
     }
@@ -47,7 +47,7 @@ impl Builder {
         let bits = self.bits(x);
         let sign = self.andc(bits, 0x8000_0000);
         let r = self.select(Dtype::U32, tiny, sign, bits);
-        let r = self.from_bits(r);
+        let r = self.float_of_bits(r);
         self.flushed.insert(r);
         r
     }
@@ -117,7 +117,7 @@ impl Builder {
         let pair = self.bitcast(v, x);
         (self.op(op::COMPOSITE_EXTRACT, u, &[pair, 0]), self.op(op::COMPOSITE_EXTRACT, u, &[pair, 1]))
     }
-    fn from_words(&mut self, d: Dtype, lo: Id, hi: Id) -> Id {
+    fn of_words(&mut self, d: Dtype, lo: Id, hi: Id) -> Id {
         let u = self.t_u32();
         let v = self.t_vec(u, 2);
         let pair = self.op(op::COMPOSITE_CONSTRUCT, v, &[lo, hi]);
@@ -179,7 +179,7 @@ impl Builder {
         let hi = self.select(Dtype::U32, borrow, hi_less, hi);
         let moved = self.select(Dtype::U32, outward, larger, smaller);
         let lo = self.select(Dtype::U32, fix, moved, lo);
-        let odd = self.from_words(Dtype::F64, lo, hi);
+        let odd = self.of_words(Dtype::F64, lo, hi);
         let odd = if flush { self.flush_double(odd) } else { odd };
         let tf = self.ty(Dtype::F32);
         self.op(op::F_CONVERT, tf, &[odd])
@@ -188,7 +188,7 @@ impl Builder {
     fn flush_double(&mut self, x: Id) -> Id {
         let (lo, hi) = self.words(x);
         let mask = self.andc(hi, 0x7fff_ffff);
-        let m = self.from_words(Dtype::F64, lo, mask);
+        let m = self.of_words(Dtype::F64, lo, mask);
         let (tiny, least) =
             (self.cbits(Dtype::F64, TINY.to_bits()), self.cbits(Dtype::F64, 2f64.powi(-126).to_bits()));
         let small = self.test(op::F_ORD_LESS_THAN, m, least);
@@ -198,7 +198,7 @@ impl Builder {
         let sign = self.andc(hi, 0x8000_0000);
         let kept = self.u(op::BITWISE_OR, sign, kept);
         let (hi, lo) = (self.select(Dtype::U32, small, kept, hi), self.select(Dtype::U32, small, zero, lo));
-        self.from_words(Dtype::F64, lo, hi)
+        self.of_words(Dtype::F64, lo, hi)
     }
 
     pub fn fma(&mut self, d: Dtype, raw: bool, a: Id, b: Id, c: Id) -> Id {
@@ -226,7 +226,7 @@ impl Builder {
                 } else {
                     self.andc(bits, 0x7fff_ffff)
                 };
-                let r = self.from_bits(r);
+                let r = self.float_of_bits(r);
                 if self.flushed.contains(&a) {
                     self.flushed.insert(r);
                 }
@@ -240,7 +240,7 @@ impl Builder {
                 } else {
                     self.andc(hi, 0x7fff_ffff)
                 };
-                self.from_words(d, lo, hi)
+                self.of_words(d, lo, hi)
             }
             (Unary::Neg, _) => self.op(op::S_NEGATE, t, &[a]),
             (Unary::Abs, Dtype::I32 | Dtype::I64) => {

@@ -11,13 +11,16 @@ use std::rc::Rc;
 use ulpian_kernel::ir::{Block, Inst, Kernel, Op, Operand, Value};
 use ulpian_num::Dtype;
 
+/// A value as it was written in one layout.
+type Written = (Layout, Rc<Vec<Id>>);
+
 #[derive(Debug)]
 pub struct Lower<'k> {
     pub kernel: &'k Kernel,
     pub plan: Plan,
     pub b: Builder,
     demand: HashMap<Value, Vec<Layout>>,
-    have: HashMap<Value, Vec<(Layout, Rc<Vec<Id>>)>>,
+    have: HashMap<Value, Vec<Written>>,
     /// uvec2 address of each buffer.
     pub addresses: Vec<Id>,
     pub params: Vec<Id>,

@@ -16,7 +16,7 @@ fn largest(combine: Combine) -> bool {
 
 impl Builder {
     /// The key of a lane for an extremum: signed integers that order as the lanes do.
-    fn to_key(&mut self, combine: Combine, d: Dtype, x: Id) -> Id {
+    fn key_of(&mut self, combine: Combine, d: Dtype, x: Id) -> Id {
         if !d.is_float() {
             return x;
         }
@@ -46,7 +46,7 @@ impl Builder {
         let low = self.op(op::SHIFT_RIGHT_LOGICAL, t, &[sign, one]);
         self.op(op::BITWISE_XOR, t, &[bits, low])
     }
-    fn from_key(&mut self, d: Dtype, x: Id) -> Id {
+    fn value_of_key(&mut self, d: Dtype, x: Id) -> Id {
         match d {
             Dtype::F32 => {
                 let bits = self.mirror(Dtype::I32, 31, x);
@@ -124,7 +124,7 @@ impl Lower<'_> {
             .map(|s| {
                 let mut p: Vec<Id> = columns.iter().map(|c| c[s]).collect();
                 if !sum {
-                    p[0] = self.b.to_key(combine, d, p[0]);
+                    p[0] = self.b.key_of(combine, d, p[0]);
                 }
                 p
             })
@@ -157,7 +157,7 @@ impl Lower<'_> {
             for (j, &r) in results.iter().enumerate() {
                 let ids = parts
                     .iter()
-                    .map(|p| if j == 0 && !sum { self.b.from_key(d, p[0]) } else { p[j] })
+                    .map(|p| if j == 0 && !sum { self.b.value_of_key(d, p[0]) } else { p[j] })
                     .collect();
                 if !self.wanted(r).is_empty() {
                     self.provide(r, layout.clone(), ids);
@@ -179,7 +179,7 @@ impl Lower<'_> {
                         let o = self.b.addc(o, at[j]);
                         let x = self.b.shared_load(words[j], at[j] + padded_size(other), o);
                         if j == 0 && !sum {
-                            self.b.from_key(d, x)
+                            self.b.value_of_key(d, x)
                         } else if j == 0 && dtypes[0] == Dtype::F32 && !self.b.keep {
                             self.b.flushed.insert(x);
                             x
