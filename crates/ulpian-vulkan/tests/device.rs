@@ -9,6 +9,7 @@ fn the_device_lists_opens_and_passes_its_self_test() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let all = ulpian_vulkan::list().unwrap();
     assert!(!all.is_empty());
     let d = device();
@@ -26,6 +27,7 @@ fn bytes_come_back_whatever_their_number_and_place() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let d = device();
     for n in [1usize, 3, 16, 255, 4096, 100_001, (9 << 20) + 5] {
         let data: Vec<u8> = (0..n).map(|i| (i * 31 + i / 251) as u8).collect();
@@ -45,6 +47,7 @@ fn fresh_memory_is_zero_even_when_reused() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let d = device();
     for n in [16u64, 1000, 1 << 20, 40 << 20] {
         let dirty = bind(&*d, n);
@@ -62,6 +65,7 @@ fn launches_run_in_order_and_uploads_between_them_too() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let d = device();
     let k = add_kernel();
     let n = 5000usize;
@@ -85,6 +89,7 @@ fn memory_freed_while_queued_is_still_read_by_its_launch() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let d = device();
     let k = add_kernel();
     for bytes_each in [4096u64, 24 << 20] {
@@ -106,6 +111,7 @@ fn buffers_beyond_128_mib_are_reached_to_their_end() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let d = device();
     let k = add_kernel();
     let n: u32 = (160 << 20) / 4;
@@ -123,6 +129,7 @@ fn more_than_65535_programs_each_run_exactly_once() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let d = device();
     let k = bump_kernel();
     let n: u64 = 65535 * 3 + 17;
@@ -140,6 +147,7 @@ fn many_buffers_and_parameters_go_through_device_memory() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     use ulpian_kernel::ir::Access;
     use ulpian_num::{Dtype, Val};
     let d = device();
@@ -169,6 +177,7 @@ fn no_programs_do_nothing_and_succeed() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let d = device();
     let b = bind(&*d, 0);
     assert!(b.memory.bytes() >= 16);
@@ -183,6 +192,7 @@ fn wrong_launches_are_typed_errors_and_harm_nothing() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let (d, other) = (device(), device());
     let k = add_kernel();
     let b = bind(&*d, 64);
@@ -206,6 +216,7 @@ fn a_launch_is_timed_on_the_device() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let d = device();
     let b = bind(&*d, 4 * 4096);
     let seconds = d.time_launch(&launch(&bump_kernel(), &[&b, &b], &[], 4096), 5).unwrap();
@@ -218,6 +229,7 @@ fn threads_share_a_device() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let d = device();
     let k = add_kernel();
     std::thread::scope(|s| {

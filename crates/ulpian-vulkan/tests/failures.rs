@@ -44,6 +44,7 @@ fn an_index_out_of_range_names_the_devices_there_are() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let e = open_with(97, &options()).unwrap_err();
     assert!(matches!(e, DeviceError::NotFound { .. }));
     assert!(e.to_string().contains("vulkan:97") && e.to_string().contains("vulkan:0"), "{e}");
@@ -54,6 +55,7 @@ fn the_planted_allocation_fails_and_the_next_succeeds() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let d =
         open_with(0, &Options { faults: FaultPlan { oom: Some(2), ..FaultPlan::default() }, ..options() })
             .unwrap();
@@ -70,6 +72,7 @@ fn a_lost_device_fails_every_later_call_and_the_host_goes_on() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let d =
         open_with(0, &Options { faults: FaultPlan { lost: Some(2), ..FaultPlan::default() }, ..options() })
             .unwrap();
@@ -101,6 +104,7 @@ fn a_failing_self_test_refuses_the_device_by_name() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     for name in ["fma", "narrows to f16", "limits"] {
         let faults = FaultPlan { selftest: Some(name.into()), ..FaultPlan::default() };
         let e = open_with(0, &Options { faults, ..options() }).unwrap_err();
@@ -116,6 +120,7 @@ fn corrupt_cache_files_are_ignored_and_replaced() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let cache = folder("corrupt");
     let with = Options { cache: Some(cache.clone()), ..options() };
     let work = || {
@@ -156,6 +161,7 @@ fn an_unwritable_cache_is_no_error() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let file = folder("not-a-folder");
     std::fs::write(&file, "here stands a file").unwrap();
     let d = open_with(0, &Options { cache: Some(file.join("below")), ..options() }).unwrap();
@@ -169,6 +175,7 @@ fn a_kernel_is_dumped_and_can_be_replaced_from_the_dump() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let (dump, kernels) = (folder("dump"), folder("kernels"));
     let k = add_kernel();
     let run = |options: &Options| {
@@ -250,6 +257,7 @@ fn the_environment_says_loader_and_faults() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let (ok, text) = child("child_opens_by_environment", &[("ULPIAN_VULKAN_LOADER", "/nowhere/vulkan.so")]);
     assert!(ok && text.contains("error: the Vulkan loader `/nowhere/vulkan.so`"), "{text}");
     let (ok, text) = child("child_opens_by_environment", &[("ULPIAN_FAULT", "selftest:rounds once")]);
@@ -263,6 +271,7 @@ fn the_validation_layer_has_nothing_to_say() {
     if absent() {
         return;
     }
+    let _quiet = Quiet;
     let cache = folder("validated");
     let cache_text = cache.to_string_lossy().into_owned();
     let (ok, text) = child(

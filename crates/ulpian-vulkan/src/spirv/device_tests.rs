@@ -76,6 +76,7 @@ fn agree(kernel: &Kernel, programs: u64, inputs: &[Vec<u8>], params: &[u32]) {
         }
         assert_eq!(wrong, 0, "{}: buffer {i}: {wrong} of {} differ; {first}", kernel.name, got.len() / size);
     }
+    assert_eq!(crate::validation_messages(), 0, "messages of the validation layer, printed above");
 }
 
 /// Splitmix: `n` elements of `d`. `wild` takes every bit pattern, else moderate numbers.

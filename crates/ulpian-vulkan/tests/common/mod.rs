@@ -18,6 +18,22 @@ pub fn absent() -> bool {
     absent
 }
 
+/// Made first in a test, so that it goes last: by then the validation layer, where `ULPIAN_VALIDATE=1` turned it on,
+/// must have said nothing, about the device's end neither.
+pub struct Quiet;
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let messages = ulpian_vulkan::validation_messages();
+            assert_eq!(
+                messages, 0,
+                "messages of the validation layer, printed above or by a test beside this one"
+            );
+        }
+    }
+}
+
 /// Options of the environment without faults, and with a cache of this test binary's own.
 pub fn options() -> Options {
     let cache = std::env::temp_dir().join(format!("ulpian-vulkan-test-{}", std::process::id()));
