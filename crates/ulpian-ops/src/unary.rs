@@ -126,8 +126,7 @@ fn sign_lane<R: Real, D: Num>(x: Val<R, D>) -> Val<R, D> {
         _ => D::from_bits(1),
     };
     let one = Val::lit(one);
-    // A driver may take these selects for its own sign, which keeps the sign of −0 (Mesa 25 does): adding +0 undoes it.
-    Val::select(x.gt(zero()), one, Val::select(x.lt(zero()), -one, zero())) + zero()
+    Val::select(x.gt(zero()), one, Val::select(x.lt(zero()), -one, zero()))
 }
 unary! {
     /// −1, 0 or 1; 0 for NaN and both zeros, as PyTorch does. Exact.
