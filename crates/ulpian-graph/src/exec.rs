@@ -19,7 +19,7 @@ pub(crate) fn uploaded(
     data: &HostTensor,
     device: &dyn Device,
 ) -> Result<Arc<dyn Memory>, GraphError> {
-    let id = &device.facts().id;
+    let id = device.memory_key();
     if let Some(memory) = node.value(id) {
         return Ok(memory);
     }
@@ -33,7 +33,7 @@ pub(crate) fn uploaded(
 
 /// Computes every node on the device and keeps the results with [`Node::set_value`].
 pub fn realize(nodes: &[Node], device: &Arc<dyn Device>, options: Options) -> Result<(), GraphError> {
-    let id = device.facts().id.clone();
+    let id = device.memory_key().to_string();
     let mut wanted: Vec<Node> = vec![];
     for n in nodes.iter().filter(|n| n.value(&id).is_none()) {
         if let NodeKind::Leaf(Leaf::Host(data)) = n.kind() {
@@ -66,8 +66,7 @@ pub fn realize(nodes: &[Node], device: &Arc<dyn Device>, options: Options) -> Re
             program
         }
     };
-    let results = program.run(&**device, &memory)?;
-    program.check(&**device)?;
+    let results = program.run_checked(&**device, &memory)?;
     for (node, memory) in wanted.iter().zip(results) {
         node.set_value(&id, memory);
     }
@@ -77,9 +76,10 @@ pub fn realize(nodes: &[Node], device: &Arc<dyn Device>, options: Options) -> Re
 /// The node's value, computed on the device if need be.
 pub fn read(node: &Node, device: &Arc<dyn Device>, options: Options) -> Result<HostTensor, GraphError> {
     realize(std::slice::from_ref(node), device, options)?;
-    let id = &device.facts().id;
-    let memory =
-        node.value(id).ok_or_else(|| GraphError::NoValue { ty: node.ty().clone(), device: id.clone() })?;
+    let id = device.memory_key();
+    let memory = node
+        .value(id)
+        .ok_or_else(|| GraphError::NoValue { ty: node.ty().clone(), device: id.to_string() })?;
     let mut bytes = vec![0u8; node.ty().bytes()];
     if !bytes.is_empty() {
         device.download(&Binding { memory, offset: 0 }, &mut bytes)?;

@@ -21,15 +21,18 @@ impl TensorType {
     pub fn new(dtype: Dtype, shape: &[usize]) -> TensorType {
         TensorType { dtype, shape: shape.to_vec() }
     }
-    /// Number of elements.
+    /// Number of elements; `usize::MAX` stands for more, which no device can hold.
     pub fn len(&self) -> usize {
-        self.shape.iter().product()
+        if self.shape.contains(&0) {
+            return 0;
+        }
+        self.shape.iter().fold(1, |n: usize, &e| n.saturating_mul(e))
     }
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
     pub fn bytes(&self) -> usize {
-        self.len() * self.dtype.size()
+        self.len().saturating_mul(self.dtype.size())
     }
 }
 

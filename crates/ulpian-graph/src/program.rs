@@ -84,6 +84,8 @@ pub struct Program {
     inputs: Vec<TensorType>,
     options: Options,
     ready: Mutex<HashMap<String, Ready>>,
+    /// Held from a run to its check, where the check must speak of that run alone.
+    turn: Mutex<()>,
 }
 
 fn whole(memory: &Arc<dyn Memory>) -> Binding {
@@ -99,6 +101,7 @@ impl Program {
             inputs: inputs.iter().map(|n| n.ty().clone()).collect(),
             options,
             ready: Mutex::new(HashMap::new()),
+            turn: Mutex::new(()),
         })
     }
     /// Types of the results, in order.
@@ -172,7 +175,7 @@ impl Program {
             .map(|(m, &bytes)| m.map_or_else(|| device.allocate_unfilled(bytes), Ok))
             .collect::<Result<Vec<_>, _>>()?;
         let mut all = self.ready.lock().unwrap_or_else(|e| e.into_inner());
-        let id = device.facts().id.as_str();
+        let id = device.memory_key();
         if !all.contains_key(id) {
             let ready = self.prepare(device)?;
             all.insert(id.to_string(), ready);
@@ -202,7 +205,7 @@ impl Program {
             return Ok(());
         }
         let all = self.ready.lock().unwrap_or_else(|e| e.into_inner());
-        let Some(ready) = all.get(&device.facts().id) else { return Ok(()) };
+        let Some(ready) = all.get(device.memory_key()) else { return Ok(()) };
         for (report, memory) in self.plan.reports.iter().zip(&ready.reports) {
             let size = report.dtype.size();
             let mut bytes = vec![0u8; report.programs as usize * 2 * size];
@@ -224,6 +227,17 @@ impl Program {
             }
         }
         Ok(())
+    }
+    /// A run and its check as one: threads that run the program at once do not take each other's reports.
+    pub fn run_checked(
+        &self,
+        device: &dyn Device,
+        inputs: &[Arc<dyn Memory>],
+    ) -> Result<Vec<Arc<dyn Memory>>, GraphError> {
+        let _turn = self.can_fail_indices().then(|| self.turn.lock().unwrap_or_else(|e| e.into_inner()));
+        let results = self.run(device, inputs)?;
+        self.check(device)?;
+        Ok(results)
     }
     /// Whether some run could find an index out of range.
     pub fn can_fail_indices(&self) -> bool {

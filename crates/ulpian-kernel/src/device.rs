@@ -110,6 +110,11 @@ pub enum DeviceError {
 
 pub trait Device: Send + Sync + fmt::Debug {
     fn facts(&self) -> &DeviceFacts;
+    /// What values and prepared launches are kept under: equal for devices that can use each other's memory, else
+    /// different, also where one device was opened twice.
+    fn memory_key(&self) -> &str {
+        &self.facts().id
+    }
     /// Zero-filled memory of at least `bytes` (at least 16 are given).
     fn allocate(&self, bytes: u64) -> Result<Arc<dyn Memory>, DeviceError>;
     /// As [`Device::allocate`], contents unspecified: for outputs that a launch writes whole.

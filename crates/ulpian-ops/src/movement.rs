@@ -9,7 +9,7 @@ mod op;
 pub use op::Move;
 pub(crate) use op::{coordinates, offset};
 
-use crate::error::{axis_of, shape_error};
+use crate::error::{attribute_error, axis_of, shape_error};
 use crate::sample::encode;
 use std::sync::Arc;
 use ulpian_graph::{Movement, Node, OpError};
@@ -125,6 +125,11 @@ pub fn slice(x: &Node, start: &[usize], step: &[isize], len: &[usize]) -> Result
 /// `len` elements of one axis from `start`. Exact.
 pub fn narrow(x: &Node, axis: isize, start: usize, len: usize) -> Result<Node, OpError> {
     let axis = axis_of("narrow", axis, x.shape().len())?;
+    let extent = x.shape()[axis];
+    if start.checked_add(len).is_none_or(|end| end > extent) {
+        let need = format!("start and len must stay inside 0..{extent} on axis {axis}");
+        return Err(attribute_error("narrow", "range", format!("start {start} len {len}"), &need));
+    }
     let (mut starts, mut lens) = (vec![0; x.shape().len()], x.shape().to_vec());
     starts[axis] = start;
     lens[axis] = len;
@@ -142,7 +147,7 @@ pub fn flip(x: &Node, axis: isize) -> Result<Node, OpError> {
 
 /// `low` and `high` new elements of `value` around each axis. Exact.
 pub fn pad(x: &Node, low: &[usize], high: &[usize], value: f64) -> Result<Node, OpError> {
-    if low.len() == x.shape().len() && low.iter().chain(high).all(|&p| p == 0) {
+    if [low.len(), high.len()] == [x.shape().len(); 2] && low.iter().chain(high).all(|&p| p == 0) {
         return Ok(x.clone());
     }
     let fill = encode(x.ty().dtype, value);

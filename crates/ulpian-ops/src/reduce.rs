@@ -541,6 +541,10 @@ pub fn sum(x: &Node, axes: &[isize], keep: bool) -> Result<Node, OpError> {
 /// The mean over `axes` (all when empty) of floats. It overflows only where the mean does; of nothing it is NaN.
 pub fn mean(x: &Node, axes: &[isize], keep: bool) -> Result<Node, OpError> {
     let axes = axes_or_all("mean", x, axes)?;
+    if !x.ty().dtype.is_float() {
+        let types = [x.ty().clone()];
+        return Err(dtype_error("mean", &types, "a floating dtype", "cast to f32 or f64 first"));
+    }
     drop_axes(mean_kept(x, &axes)?, &axes, keep)
 }
 /// The greatest over `axes` (all when empty). NaN wins. Equal elements share the gradient evenly. Exact.

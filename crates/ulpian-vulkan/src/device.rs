@@ -14,6 +14,7 @@ use crate::selftest;
 use crate::spirv::Caps;
 use crate::submit::{Access, Arguments, Queue};
 use crate::timeline::Timeline;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ulpian_kernel::device::{Binding, Device, DeviceError, DeviceFacts, Launch, Memory, Prepared, Verdict};
 use ulpian_kernel::ir;
@@ -28,6 +29,17 @@ pub struct Vulkan {
     ctx: Arc<Context>,
     caps: Caps,
     facts: DeviceFacts,
+    /// See [`Device::memory_key`].
+    key: String,
+}
+
+/// A different key for each opening: what one has made ready is of no use to the next, lost devices above all.
+fn new_key(index: usize) -> String {
+    static OPENED: AtomicU64 = AtomicU64::new(0);
+    match OPENED.fetch_add(1, Ordering::Relaxed) {
+        0 => format!("vulkan:{index}"),
+        before => format!("vulkan:{index} (opening {})", before + 1),
+    }
 }
 
 impl std::fmt::Debug for Vulkan {
@@ -89,6 +101,7 @@ pub fn open_with(index: usize, options: &Options) -> Result<Arc<Vulkan>, DeviceE
         pool,
         caps: announced_caps(&ctx),
         facts: bare_facts(&ctx),
+        key: new_key(index),
         ctx,
     };
     device.ctx.faults.suspend();
@@ -351,6 +364,9 @@ impl Bound<'_> {
 impl Device for Vulkan {
     fn facts(&self) -> &DeviceFacts {
         &self.facts
+    }
+    fn memory_key(&self) -> &str {
+        &self.key
     }
 
     fn allocate(&self, bytes: u64) -> Result<Arc<dyn Memory>, DeviceError> {

@@ -28,7 +28,7 @@ pub enum Error {
     Bytes(#[from] ShapeError),
     #[error("{op}: its tensors are on {first} and on {other}; move one with to_device")]
     DeviceMismatch { op: &'static str, first: String, other: String },
-    #[error("{op}: {given} values do not fill shape {shape:?}; give {} or change the shape", shape.iter().product::<usize>())]
+    #[error("{op}: {given} values do not fill shape {shape:?}; give {} or change the shape", product(shape))]
     Length { op: &'static str, given: usize, shape: Vec<usize> },
     #[error("{op}: the tensor is {dtype}, not {asked}; call to_dtype first")]
     WrongDtype { op: &'static str, dtype: Dtype, asked: Dtype },
@@ -62,6 +62,11 @@ impl From<GraphError> for Error {
             other => Error::Graph(other),
         }
     }
+}
+
+/// Exact up to the point where no memory could hold as many.
+fn product(shape: &[usize]) -> u128 {
+    shape.iter().fold(1, |n: u128, &e| n.saturating_mul(e as u128))
 }
 
 pub(crate) fn argument(what: &str, value: impl std::fmt::Debug, need: &str) -> Error {

@@ -110,6 +110,12 @@ impl Trainer {
         if settings.batch == 0 {
             return Err(argument("batch", 0, "must be at least 1"));
         }
+        let Sgd { lr, momentum, weight_decay } = settings.optimizer;
+        for (name, rate) in [("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay)] {
+            if !(0.0..=f64::from(f32::MAX)).contains(&rate) {
+                return Err(argument(name, rate, "must be a finite f32 of at least 0"));
+            }
+        }
         if data.train().is_empty() || data.test().is_empty() {
             return Err(argument("dataset", &data.name, "needs images to train on and to test on"));
         }
@@ -187,9 +193,9 @@ impl Trainer {
 
     fn start_from(&mut self, tensors: &[&Tensor]) -> Result<()> {
         Tensor::realize_all(tensors)?;
-        let id = &self.device.facts().id;
+        let id = self.device.memory_key();
         let missing =
-            |t: &Tensor| ulpian_graph::GraphError::NoValue { ty: t.node().ty().clone(), device: id.clone() };
+            |t: &Tensor| ulpian_graph::GraphError::NoValue { ty: t.node().ty().clone(), device: id.into() };
         self.values = tensors
             .iter()
             .map(|t| t.node().value(id).ok_or_else(|| missing(t)))

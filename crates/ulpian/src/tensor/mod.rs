@@ -63,11 +63,11 @@ impl Tensor {
     }
     /// Checks that `other` is on this tensor's device.
     fn with(&self, op: &'static str, other: &Tensor) -> Result<()> {
-        let (first, other) = (&self.device.facts().id, &other.device.facts().id);
+        let (first, other) = (self.device.memory_key(), other.device.memory_key());
         if first == other {
             return Ok(());
         }
-        Err(Error::DeviceMismatch { op, first: first.clone(), other: other.clone() })
+        Err(Error::DeviceMismatch { op, first: first.into(), other: other.into() })
     }
 }
 

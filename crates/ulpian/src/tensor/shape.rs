@@ -19,7 +19,9 @@ impl Tensor {
             ));
         }
         let mut shape = self.shape()[..start].to_vec();
-        shape.push(self.shape()[start..].iter().product());
+        // An extent too large for a word cannot be met by `reshape` either, which says so.
+        let rest = self.shape()[start..].iter().try_fold(1usize, |n, &e| n.checked_mul(e));
+        shape.push(rest.unwrap_or(usize::MAX));
         self.reshape(&shape)
     }
     /// Output axis `i` is input axis `axes[i]`.

@@ -1,0 +1,87 @@
+//! Inputs chosen to break things: sizes past every word, arguments past every end, one device opened twice. Each is a
+//! typed error or the right answer, never a panic.
+
+use std::sync::Arc;
+use ulpian::{Device, Dtype, Error, Tensor, open};
+
+fn cpu() -> Arc<dyn Device> {
+    open("cpu").unwrap()
+}
+
+#[test]
+fn sizes_past_a_word_are_not_taken_for_small_ones() {
+    let d = cpu();
+    // 2^64 and (2^64 - 1)^2 elements: 0 and 1 where the product wraps.
+    for side in [1 << 32, usize::MAX] {
+        let shape = [side, side];
+        let t = Tensor::ones(&d, Dtype::F32, &shape);
+        assert!(t.realize().is_err());
+        assert!(t.sum(&[], false).unwrap().realize().is_err());
+        assert!(matches!(t.item::<f32>(), Err(Error::NotOneElement { .. })));
+        assert!(t.reshape(&[0]).is_err() && t.reshape(&[1]).is_err());
+        assert!(matches!(Tensor::from_slice::<f32>(&d, &shape, &[]), Err(Error::Length { .. })));
+        assert!(matches!(Tensor::from_slice(&d, &shape, &[1f32]), Err(Error::Length { .. })));
+        assert!(t.flatten(0).is_err() || t.flatten(0).unwrap().realize().is_err());
+    }
+    let empty = Tensor::ones(&d, Dtype::F32, &[usize::MAX, 0, usize::MAX]);
+    assert_eq!(empty.to_vec::<f32>().unwrap(), [0f32; 0]);
+}
+
+#[test]
+fn arguments_past_the_end_are_refused_even_where_nothing_is_taken() {
+    let d = cpu();
+    let t = Tensor::arange(&d, Dtype::I32, 4).unwrap();
+    assert_eq!(t.narrow(0, 4, 0).unwrap().shape(), [0]);
+    for (start, len) in [(5, 0), (3, 2), (usize::MAX, 1), (1, usize::MAX)] {
+        assert!(t.narrow(0, start, len).is_err(), "{start} {len}");
+    }
+    assert!(t.pad(&[0], &[], 0.0).is_err() && t.pad(&[0], &[0, 0], 0.0).is_err());
+    // An integer has no mean, of no axes neither.
+    assert!(t.mean(&[], false).is_err() && t.sum(&[], false).unwrap().mean(&[], false).is_err());
+}
+
+#[test]
+fn threads_that_run_one_program_get_their_own_errors() {
+    let d = &cpu();
+    std::thread::scope(|s| {
+        for thread in 0..4 {
+            s.spawn(move || {
+                for i in 0..100 {
+                    let bad = (i + thread) % 2 == 0;
+                    let index = if bad { 40 + thread } else { 2 };
+                    let index = Tensor::from_slice(d, &[1], &[index]).unwrap();
+                    let data = Tensor::from_slice(d, &[3], &[0f32, 1.0, i as f32]).unwrap();
+                    match data.index_select(0, &index).unwrap().to_vec::<f32>() {
+                        Ok(v) => assert!(!bad && v == [i as f32], "{v:?}"),
+                        Err(e) => {
+                            assert!(bad && e.to_string().contains(&format!("index {}", 40 + thread)), "{e}")
+                        }
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_device_opened_again_owes_nothing_to_the_first() {
+    if std::env::var_os("ULPIAN_NO_VULKAN").is_some_and(|v| v == "1") {
+        println!("skipped: ULPIAN_NO_VULKAN=1 says that this machine has no Vulkan device");
+        return;
+    }
+    let run = |d: &Arc<dyn Device>| {
+        let t = Tensor::from_slice(d, &[2], &[1f32, 2.0]).unwrap();
+        let index = Tensor::from_slice(d, &[1], &[1i32]).unwrap();
+        assert_eq!(t.index_select(0, &index).unwrap().to_vec::<f32>().unwrap(), [2.0]);
+        t
+    };
+    let first = open("vulkan:0").unwrap();
+    let there = run(&first);
+    let second = open("vulkan:0").unwrap();
+    let here = run(&second);
+    assert!(matches!(here.add(&there), Err(Error::DeviceMismatch { .. })));
+    let moved = there.to_device(&second).unwrap();
+    assert_eq!(here.add(&moved).unwrap().to_vec::<f32>().unwrap(), [2.0, 4.0]);
+    drop((first, there));
+    run(&open("vulkan:0").unwrap());
+}
