@@ -1,5 +1,15 @@
 //! The `ulpian` command. Here live argument parsing and printing; every computation is a library call.
 
+/// Shadows the standard one, which panics where a reader has gone away or a disk is full.
+macro_rules! println {
+    () => {
+        crate::say(format_args!(""))
+    };
+    ($($text:tt)+) => {
+        crate::say(format_args!($($text)+))
+    };
+}
+
 mod bench;
 mod devices;
 mod numerics;
@@ -27,6 +37,17 @@ enum Command {
     Numerics(numerics::Args),
     /// Speed beside PyTorch in the same run, and the share of the hardware's limit.
     Bench(bench::Args),
+}
+
+/// A line on standard output. Where nobody reads on (`| head`), there is nothing left to do; what was saved is whole.
+fn say(text: std::fmt::Arguments<'_>) {
+    use std::io::Write;
+    if let Err(e) = writeln!(std::io::stdout(), "{text}") {
+        if e.kind() != std::io::ErrorKind::BrokenPipe {
+            eprintln!("error: writing to standard output: {e}");
+        }
+        std::process::exit(1);
+    }
 }
 
 fn main() -> ExitCode {

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use ulpian::io::{WriteError, write_atomic};
+use ulpian::io::{WriteError, check_target, write_atomic};
 
 /// Why there is no plot.
 #[derive(Debug, thiserror::Error)]
@@ -28,12 +28,18 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 0, 0),
 ];
 
-/// Draws one line per series of (step, loss) and writes the file whole or not at all. A loss that is not finite
-/// interrupts its line: a run that diverged shows where. Equal numbers give equal files.
-pub fn loss_plot(path: &Path, title: &str, series: &[(String, Vec<(f64, f64)>)]) -> Result<(), PlotError> {
+/// What can be known before the numbers are there: that a plot of this name could be written.
+pub fn check_plot(path: &Path) -> Result<(), PlotError> {
     if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg")) {
         return Err(PlotError::Extension { path: path.into() });
     }
+    Ok(check_target(path)?)
+}
+
+/// Draws one line per series of (step, loss) and writes the file whole or not at all. A loss that is not finite
+/// interrupts its line: a run that diverged shows where. Equal numbers give equal files.
+pub fn loss_plot(path: &Path, title: &str, series: &[(String, Vec<(f64, f64)>)]) -> Result<(), PlotError> {
+    check_plot(path)?;
     let svg = draw(title, series).map_err(PlotError::Draw)?;
     Ok(write_atomic(path, svg.as_bytes())?)
 }

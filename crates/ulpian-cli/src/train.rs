@@ -1,7 +1,7 @@
 //! `ulpian train`: trains a classifier on one device, or on all of them, and prints the weights' hash.
 
 use crate::devices::options;
-use crate::plot::loss_plot;
+use crate::plot::{check_plot, loss_plot};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::error::Error;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use ulpian::data::{Dataset, digits, fashion_mnist, permutation};
 use ulpian::device::{best, open_with};
-use ulpian::io::{safetensors, weights_sha256, write_atomic};
+use ulpian::io::{check_target, safetensors, weights_sha256, write_atomic};
 use ulpian::optim::Sgd;
 use ulpian::train::{Model, Settings, Trainer};
 use ulpian_kernel::device::Device;
@@ -83,6 +83,9 @@ struct Outcome {
 
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let data = match args.dataset {
+        DataName::Digits if args.data.is_some() => {
+            return Err("--data: the digits are inside the program; add --dataset fashion-mnist".into());
+        }
         DataName::Digits => digits()?,
         DataName::FashionMnist => {
             let dir = args.data.as_deref().ok_or(
@@ -99,6 +102,13 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let (epochs, momentum) = (args.epochs.unwrap_or(epochs), args.momentum.unwrap_or(momentum));
     if args.threads == Some(0) {
         return Err("--threads 0: at least one thread is needed".into());
+    }
+    // Before the work, not after.
+    if epochs > 0 {
+        check_plot(&args.plot)?;
+    }
+    if let Some(path) = &args.save {
+        check_target(path)?;
     }
     let devices: Vec<Arc<dyn Device>> = match args.device.as_deref() {
         None => vec![best(&options(args.threads))?],
@@ -120,8 +130,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         series.push(("training".to_string(), first.losses.clone()));
         series.push(("test".to_string(), first.test_losses.clone()));
     }
-    if epochs > 0 {
-        loss_plot(&args.plot, "cross-entropy by epoch", &series)?;
+    let plotted = if epochs > 0 { loss_plot(&args.plot, "cross-entropy by epoch", &series) } else { Ok(()) };
+    if epochs > 0 && plotted.is_ok() {
         println!("losses drawn in {}", args.plot.display());
     }
     let same = outcomes.windows(2).all(|w| w[0].hash == w[1].hash);
@@ -134,6 +144,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(o) = outcomes.first() {
         println!("weights sha256:{} accuracy {:.4}", o.hash, o.accuracy);
     }
+    // After the hash, which a full disk must not cost.
+    plotted?;
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -1,6 +1,6 @@
 //! Writing a file whole or not at all.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,14 @@ fn planted_limit(faults: &str) -> Result<Option<u64>, WriteError> {
 
 const CHUNK: usize = 1 << 20;
 
-fn write_limited(path: &Path, bytes: &[u8], limit: Option<u64>) -> Result<(), WriteError> {
+/// Whether [`write_atomic`] could begin: an ordinary file, or none yet, in a folder that is there. Long work whose
+/// result goes to `path` asks this first.
+pub fn check_target(path: &Path) -> Result<(), WriteError> {
+    target(path).map(|_| ())
+}
+
+/// The file to replace, links followed, its folder, and the permissions of what stands there.
+fn target(path: &Path) -> Result<(PathBuf, PathBuf, Option<Permissions>), WriteError> {
     let fail =
         |step: &'static str| move |source: io::Error| WriteError::Io { path: path.into(), step, source };
     let (target, permissions) = match std::fs::metadata(path) {
@@ -49,21 +56,29 @@ fn write_limited(path: &Path, bytes: &[u8], limit: Option<u64>) -> Result<(), Wr
         Err(e) if e.kind() == io::ErrorKind::NotFound => (path.to_path_buf(), None),
         Err(e) => return Err(fail("look")(e)),
     };
-    let Some(name) = target.file_name() else {
+    if target.file_name().is_none() {
         return Err(WriteError::NotAFile { path: path.into() });
-    };
+    }
     let folder = match target.parent() {
-        Some(p) if !p.as_os_str().is_empty() => p,
-        _ => Path::new("."),
+        Some(p) if !p.as_os_str().is_empty() => p.to_path_buf(),
+        _ => PathBuf::from("."),
     };
     if !folder.is_dir() {
         return Err(WriteError::NoFolder { path: path.into() });
     }
+    Ok((target, folder, permissions))
+}
+
+fn write_limited(path: &Path, bytes: &[u8], limit: Option<u64>) -> Result<(), WriteError> {
+    let fail =
+        |step: &'static str| move |source: io::Error| WriteError::Io { path: path.into(), step, source };
+    let (target, folder, permissions) = target(path)?;
+    let folder = folder.as_path();
 
     // The process and a counter make the name unique; `create_new` makes a leftover of that name an error, not a victim.
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
+    temporary.push(target.file_name().unwrap_or_default());
     temporary.push(format!(".{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
     let temporary = Temporary(Some(folder.join(temporary)));
     let temporary_path = temporary.0.as_deref().unwrap_or(folder);

@@ -8,5 +8,5 @@ mod atomic;
 pub mod safetensors;
 mod weights;
 
-pub use atomic::{WriteError, write_atomic};
+pub use atomic::{WriteError, check_target, write_atomic};
 pub use weights::{HostTensor, ShapeError, Weights, canonical_nans, weights_sha256};
