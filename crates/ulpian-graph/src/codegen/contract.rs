@@ -16,14 +16,20 @@ const TILES: [(usize, usize); 2] = [(128, 256), (64, 24)];
 /// The tile of an M×N product. It shows in speed alone.
 fn tile(m: usize, n: usize, batch: usize) -> (usize, usize) {
     match (m, n) {
-        (1, _) => (1, 64),
-        (_, 1) => (64, 1),
+        (1, n) => (1, lines(n, batch)),
+        (m, 1) => (lines(m, batch), 1),
         _ => {
             let count = |t: usize| m.div_ceil(t) * n.div_ceil(t) * batch;
             let t = TILES.iter().find(|(t, least)| m.min(n) >= *t && count(*t) >= *least).map_or(32, |t| t.0);
             (t, t)
         }
     }
+}
+
+/// Lines of a matrix-vector tile: no more than leave a large device's processors several programs each, and no fewer
+/// than a CPU's vectors fill.
+fn lines(extent: usize, batch: usize) -> usize {
+    [64, 32].into_iter().find(|t| extent.div_ceil(*t) * batch >= 512).unwrap_or(16)
 }
 
 struct Side {

@@ -179,10 +179,12 @@ impl Plan {
     pub fn new(kernel: &Kernel, max_threads: u32) -> Plan {
         let mut s = Survey::default();
         survey(kernel, &kernel.body, &mut s);
-        let limit = 256.min(1 << max_threads.max(1).ilog2());
+        let most = 1 << max_threads.max(1).ilog2();
+        let limit = 256.min(most);
         let threads = match s.contract {
             Some((m, n)) if m > 1 && n > 1 => (m * n / 16).clamp(32, limit),
-            Some(_) => limit,
+            // Matrix times vector is fetched, not computed.
+            Some(_) => 512.min(most),
             None => s.lanes.clamp(1, limit),
         };
         let log = threads.trailing_zeros();

@@ -12,8 +12,9 @@ use ulpian_num::Binary;
 
 /// Chains a workgroup runs at a time, if rows and blocks allow.
 const CHAINS: u32 = 32;
-/// Matrix elements fetched by a thread ahead of their use.
-const AHEAD: u32 = 16;
+/// Matrix elements fetched by a thread ahead of their use. Few, with many threads, leaves registers for as many
+/// workgroups as hide each other's waits.
+const AHEAD: u32 = 8;
 
 impl Lower<'_> {
     pub fn skinny(&mut self, c: &Contract, result: Value) {
