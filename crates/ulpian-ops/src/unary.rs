@@ -119,14 +119,10 @@ unary! {
 }
 
 fn sign_lane<R: Real, D: Num>(x: Val<R, D>) -> Val<R, D> {
-    // Of integers and floats alike: the comparisons are false with NaN, whose sign is 0 as in PyTorch.
-    let one = match D::DTYPE {
-        Dtype::F32 => D::from_bits(1f32.bits()),
-        Dtype::F64 => D::from_bits(1f64.bits()),
-        _ => D::from_bits(1),
-    };
-    let one = Val::lit(one);
-    Val::select(x.gt(zero()), one, Val::select(x.lt(zero()), -one, zero()))
+    // The comparisons are false with NaN, whose sign is 0 as in PyTorch. The choice is among integers: among floats a
+    // driver takes it for its own sign function, which keeps −0.
+    let (minus, none, one) = (Val::<R, i32>::lit(-1), Val::lit(0), Val::lit(1));
+    Val::select(x.gt(zero()), one, Val::select(x.lt(zero()), minus, none)).convert()
 }
 unary! {
     /// −1, 0 or 1; 0 for NaN and both zeros, as PyTorch does. Exact.
