@@ -193,7 +193,7 @@ fn median_ms(device: &Arc<dyn Device>, repeats: usize, mut step: impl FnMut() ->
     while runs < 3 || start.elapsed().as_secs_f64() < 0.3 {
         step()?;
         runs += 1;
-        if runs % 8 == 0 {
+        if runs.is_multiple_of(8) {
             device.synchronize()?;
         }
     }
