@@ -114,7 +114,7 @@ pub enum Op {
     Param(u32),
     /// u32 scalar: 0 .. number of programs.
     ProgramId,
-    /// u32 lane index along `axis`: type [R,1] for axis 0, [1,C] for axis 1.
+    /// u32 lane index along `axis`: type `[R,1]` for axis 0, `[1,C]` for axis 1.
     Iota {
         axis: u8,
     },

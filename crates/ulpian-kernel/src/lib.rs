@@ -1,6 +1,6 @@
 //! The kernel language and those of its readings that need no device.
 //!
-//! Here live the typed kernel IR, the recorder that turns a kernel into it, the [`Target`] trait that tile programs
+//! Here live the typed kernel IR, the recorder that turns a kernel into it, the [`target::Target`] trait that tile programs
 //! are written against, the native and shadow readings, and the interpreter that runs IR whole tiles at a time.
 //! Threads, drivers, shader text and graphs never live here. The one idea: a kernel is an ordinary generic function;
 //! what it *means* is fixed by the IR it records, and every other reading must give that IR's bits.

@@ -2,7 +2,7 @@
 //! which runs the same code with a double beside every float.
 //!
 //! A tile is a vector of lanes; a map is one loop over its body, compiled for the widest instruction set by
-//! [`vectorize`]. These readings share nothing with the IR but the kernel's source, which is what makes their
+//! `vectorize`. These readings share nothing with the IR but the kernel's source, which is what makes their
 //! agreement with the interpreter and the drivers evidence.
 
 use crate::interp::Isa;

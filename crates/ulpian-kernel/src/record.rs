@@ -227,7 +227,7 @@ impl Recorder {
     pub fn program_id(&mut self) -> Val<Traced, u32> {
         with(|t| Val::new(t.pure(Op::ProgramId, Type::scalar(Dtype::U32))))
     }
-    /// u32 lane indices along `axis` (0: rows, giving [extent,1]; 1: columns, giving [1,extent]).
+    /// u32 lane indices along `axis` (0: rows, giving `[extent,1]`; 1: columns, giving `[1,extent]`).
     pub fn iota(&mut self, extent: u32, axis: u8) -> Val<Traced, u32> {
         let (rows, cols) = if axis == 0 { (extent, 1) } else { (1, extent) };
         with(|t| Val::new(t.pure(Op::Iota { axis }, Type { dtype: Dtype::U32, rows, cols })))

@@ -126,7 +126,7 @@ pub trait Target: Sized {
     fn splat<D: Element>(&mut self, x: D) -> Self::Tile<D>;
     /// To `rows × cols`.
     fn broadcast<D: Element>(&mut self, x: &Self::Tile<D>, rows: u32, cols: u32) -> Self::Tile<D>;
-    /// Lane indices along an axis: [extent,1] for 0, [1,extent] for 1.
+    /// Lane indices along an axis: `extent × 1` for 0, `1 × extent` for 1.
     fn iota(&mut self, extent: u32, axis: u8) -> Self::Tile<u32>;
     fn map1<A: Element, Z: Element>(
         &mut self,

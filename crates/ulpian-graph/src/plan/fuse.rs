@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// What was decided, per value.
 #[derive(Clone, Debug)]
 pub struct Fusion {
-    /// The value gets memory, and a kernel of its own ([`Fusion::heavy`] may sit inside).
+    /// The value gets memory, and a kernel of its own ([`Group::heavy`] may sit inside).
     pub materialised: Vec<bool>,
     /// The kernels, in an order in which they can run.
     pub kernels: Vec<Group>,
