@@ -1,5 +1,6 @@
 //! The device itself: facts, launches, copies.
 
+use crate::gemm::Stop;
 use crate::memory::{Block, Heap};
 use crate::pool::Pool;
 use std::collections::HashMap;
@@ -217,7 +218,11 @@ impl Device for Cpu {
                 dtypes: &dtypes,
                 params: &launch.params,
             };
-            if crate::gemm::run(&call, shape, launch.programs).map_err(|e| self.kernel_error(launch, e))? {
+            let done = crate::gemm::run(&call, shape, launch.programs).map_err(|e| match e {
+                Stop::Memory(bytes) => DeviceError::OutOfMemory { device: "cpu".into(), bytes },
+                Stop::Kernel(detail) => self.kernel_error(launch, detail),
+            })?;
+            if done {
                 return Ok(());
             }
         }

@@ -18,4 +18,6 @@ pub use ulpian_kernel::interp::Isa;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_plain;
+#[cfg(test)]
 mod tests_product;

@@ -1,10 +1,13 @@
-//! The f32 product, tuned: panels in registers, operands read where they lie or packed once a launch.
+//! The product, tuned: panels in registers, operands read where they lie or packed, within a fixed room.
 //!
-//! The order is the contract's: a chain of fused multiply-adds from +0 along each block of `K_BLOCK` terms, block
-//! results added in ascending order. Rows, columns, panels and threads never touch the order.
+//! The order is the contract's: a chain from +0 along each block of `K_BLOCK` terms (f32: fused multiply-adds; f64 and
+//! integers: a product, then a sum), block results added in ascending order. Rows, columns, panels and threads never
+//! touch the order.
 
 mod drive;
+mod operands;
 mod pack;
+mod plain;
 #[cfg(target_arch = "x86_64")]
 mod sixteen;
 mod vector;
@@ -12,10 +15,27 @@ mod vector;
 mod x86;
 
 pub(crate) use drive::{Call, Packed, run};
+#[cfg(test)]
+pub(crate) use operands::packing;
 
-use ulpian_kernel::interp::Isa;
+use ulpian_kernel::interp::{InterpError, Isa};
+use ulpian_num::Dtype;
 use ulpian_num::native::Native;
 use ulpian_num::real::{Binary, Real};
+
+/// Why a product was given up.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// So many bytes could not be had.
+    Memory(u64),
+    Kernel(String),
+}
+
+impl From<InterpError> for Stop {
+    fn from(e: InterpError) -> Stop {
+        Stop::Kernel(e.to_string())
+    }
+}
 
 /// One call of an inner loop: `c[rows, COLS] = (add ? c : nothing) + chain over k of a[row, k] * b[k, column]`.
 /// Steps are in bytes. The layout is known to the assembly.
@@ -23,12 +43,12 @@ use ulpian_num::real::{Binary, Real};
 #[derive(Debug)]
 pub(crate) struct Args {
     pub k: u64,
-    pub a: *const f32,
+    pub a: *const u8,
     pub a_row: u64,
     pub a_k: u64,
-    pub b: *const f32,
+    pub b: *const u8,
     pub b_k: u64,
-    pub c: *mut f32,
+    pub c: *mut u8,
     pub c_row: u64,
     pub add: u64,
     pub control: u32,
@@ -40,6 +60,9 @@ pub(crate) struct Args {
 pub(crate) struct Inner {
     isa: Isa,
     keep: bool,
+    /// Of the lanes, and its bytes.
+    pub dtype: Dtype,
+    pub size: usize,
     /// Largest number of rows, and the number of columns, of a call.
     pub rows: usize,
     pub cols: usize,
@@ -48,7 +71,12 @@ pub(crate) struct Inner {
 impl Inner {
     /// Whether [`Inner::sixteen`] can be called.
     pub fn has_sixteen(self) -> bool {
-        cfg!(target_arch = "x86_64") && self.isa == Isa::Avx512
+        cfg!(target_arch = "x86_64") && self.isa == Isa::Avx512 && self.dtype == Dtype::F32
+    }
+
+    /// Whether elements of this dtype can be made its lanes.
+    pub fn reads(self, storage: Dtype) -> bool {
+        storage == self.dtype || self.dtype == Dtype::F32 && matches!(storage, Dtype::F16 | Dtype::Bf16)
     }
 
     /// One block of sixteen rows' chains: `c[i] = (add ? c[i] : nothing) + chain over matrix[i][..] * vector[..]`,
@@ -104,13 +132,17 @@ impl Inner {
         }
     }
 
-    pub fn new(isa: Isa, keep: bool) -> Inner {
-        let (rows, cols) = match isa {
-            Isa::Avx512 => (14, 32),
-            Isa::Avx2 => (6, 16),
-            Isa::Scalar | Isa::Neon => (4, 16),
+    /// `None` for lanes that no loop here multiplies.
+    pub fn new(isa: Isa, keep: bool, dtype: Dtype) -> Option<Inner> {
+        let (rows, cols) = match dtype {
+            Dtype::F32 => match isa {
+                Isa::Avx512 => (14, 32),
+                Isa::Avx2 => (6, 16),
+                Isa::Scalar | Isa::Neon => (4, 16),
+            },
+            _ => plain::shape(isa, dtype)?,
         };
-        Inner { isa, keep, rows, cols }
+        Some(Inner { isa, keep, dtype, size: dtype.size(), rows, cols })
     }
 
     /// # Safety
@@ -121,6 +153,7 @@ impl Inner {
         // SAFETY: passed on.
         unsafe {
             match self.isa {
+                _ if self.dtype != Dtype::F32 => plain::call(self.isa, self.dtype, rows, args),
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512 => {
                     args.control = if self.keep { x86::KEEP } else { x86::FLUSH };
@@ -155,8 +188,8 @@ unsafe fn portable<const FMA: bool, const KEEP: bool>(rows: usize, args: &mut Ar
         for k in 0..args.k as usize {
             // SAFETY: the caller's promise.
             let (a, b) = unsafe {
-                let a = args.a.byte_add(i * args.a_row as usize + k * args.a_k as usize).read();
-                (a, args.b.byte_add(k * args.b_k as usize).cast::<[f32; 16]>().read())
+                let a = args.a.add(i * args.a_row as usize + k * args.a_k as usize).cast::<f32>().read();
+                (a, args.b.add(k * args.b_k as usize).cast::<[f32; 16]>().read())
             };
             for (x, b) in acc.iter_mut().zip(b) {
                 *x = Native::<FMA, KEEP>::fma::<f32>(false, a, b, *x);
@@ -164,7 +197,7 @@ unsafe fn portable<const FMA: bool, const KEEP: bool>(rows: usize, args: &mut Ar
         }
         // SAFETY: as above.
         unsafe {
-            let c = args.c.byte_add(i * args.c_row as usize).cast::<[f32; 16]>();
+            let c = args.c.add(i * args.c_row as usize).cast::<[f32; 16]>();
             if args.add != 0 {
                 for (x, c) in acc.iter_mut().zip(c.read()) {
                     *x = Native::<FMA, KEEP>::binary::<f32>(Binary::Add, c, *x);

@@ -3,6 +3,37 @@
 use ulpian_kernel::interp::{ProductOperand, RawBuffer};
 use ulpian_num::{Dtype, convert};
 
+/// The bits of a lane: packing moves lanes and widens halves, and computes nothing.
+pub(crate) trait Bits: Copy + Default {
+    /// Element `i` at `ptr`, widened if it is a half.
+    ///
+    /// # Safety
+    /// The element can be read, and is a half or as wide as the lane.
+    unsafe fn widened(dtype: Dtype, ptr: *const u8, i: usize) -> Self;
+}
+
+impl Bits for u32 {
+    #[inline(always)]
+    unsafe fn widened(dtype: Dtype, ptr: *const u8, i: usize) -> u32 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match dtype {
+                Dtype::F16 => convert::f16_to_f32(ptr.cast::<ulpian_num::F16>().add(i).read()).to_bits(),
+                Dtype::Bf16 => convert::bf16_to_f32(ptr.cast::<ulpian_num::Bf16>().add(i).read()).to_bits(),
+                _ => ptr.cast::<u32>().add(i).read(),
+            }
+        }
+    }
+}
+
+impl Bits for u64 {
+    #[inline(always)]
+    unsafe fn widened(_: Dtype, ptr: *const u8, i: usize) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe { ptr.cast::<u64>().add(i).read() }
+    }
+}
+
 /// A strided operand, checked: every element that is asked for lies inside its buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided {
@@ -44,62 +75,68 @@ impl Strided {
     }
 
     #[inline]
-    fn at(&self, o: usize, k: usize) -> f32 {
-        let i = o * self.outer + k * self.k;
+    fn at<T: Bits>(&self, o: usize, k: usize) -> T {
         // SAFETY: `new` checked the outer indices below `live` and all k.
-        unsafe {
-            match self.dtype {
-                Dtype::F16 => convert::f16_to_f32(self.ptr.cast::<ulpian_num::F16>().add(i).read()),
-                Dtype::Bf16 => convert::bf16_to_f32(self.ptr.cast::<ulpian_num::Bf16>().add(i).read()),
-                _ => self.ptr.cast::<f32>().add(i).read(),
-            }
-        }
+        unsafe { T::widened(self.dtype, self.ptr, o * self.outer + k * self.k) }
     }
 
-    /// Fills `out[o][k]` (rows `row` floats apart) for outer indices from `o0`, all `terms`.
-    pub fn rows(&self, o0: usize, count: usize, terms: usize, out: &mut [f32], row: usize) {
+    /// Whether its elements are lanes as they lie.
+    fn plain<T: Bits>(&self) -> bool {
+        self.dtype.size() == size_of::<T>()
+    }
+
+    /// Fills `out[o][k - k0]` (rows `row` lanes apart) for outer indices from `o0`, terms `k0..k1`.
+    pub fn rows<T: Bits>(
+        &self,
+        o0: usize,
+        count: usize,
+        (k0, k1): (usize, usize),
+        out: &mut [T],
+        row: usize,
+    ) {
         for (i, out) in out.chunks_mut(row).take(count).enumerate() {
             let o = o0 + i;
-            let out = &mut out[..terms];
+            let out = &mut out[..k1 - k0];
             if o >= self.live {
-                out.fill(0.0);
-            } else if self.dtype == Dtype::F32 && self.k == 1 {
+                out.fill(T::default());
+            } else if self.plain::<T>() && self.k == 1 {
                 // SAFETY: `new` checked them.
                 out.copy_from_slice(unsafe {
-                    std::slice::from_raw_parts(self.ptr.cast::<f32>().add(o * self.outer), terms)
+                    std::slice::from_raw_parts(self.ptr.cast::<T>().add(o * self.outer + k0), k1 - k0)
                 });
             } else {
                 for (k, x) in out.iter_mut().enumerate() {
-                    *x = self.at(o, k);
+                    *x = self.at(o, k0 + k);
                 }
             }
         }
     }
 
-    /// Fills `out[k][j]` for `width` outer indices from `o0`, terms `k0..k1`; rows `width` floats apart.
-    pub fn columns(&self, o0: usize, width: usize, (k0, k1): (usize, usize), out: &mut [f32]) {
+    /// Fills `out[k - k0][j]` for `width` outer indices from `o0`, terms `k0..k1`; rows `width` lanes apart.
+    pub fn columns<T: Bits>(&self, o0: usize, width: usize, (k0, k1): (usize, usize), out: &mut [T]) {
         let live = self.live.saturating_sub(o0).min(width);
-        if self.dtype == Dtype::F32 && self.outer == 1 {
+        if self.plain::<T>() && self.outer == 1 {
             for (i, out) in out.chunks_exact_mut(width).take(k1 - k0).enumerate() {
-                let from = self.ptr.cast::<f32>().wrapping_add(o0 + (k0 + i) * self.k);
+                let from = self.ptr.cast::<T>().wrapping_add(o0 + (k0 + i) * self.k);
                 // SAFETY: `new` checked them.
                 out[..live].copy_from_slice(unsafe { std::slice::from_raw_parts(from, live) });
-                out[live..].fill(0.0);
+                out[live..].fill(T::default());
             }
             return;
         }
         let mut k = k0;
         #[cfg(target_arch = "x86_64")]
-        if self.dtype == Dtype::F32 && self.k == 1 && live == width && width.is_multiple_of(4) {
+        if size_of::<T>() == 4 && self.plain::<T>() && self.k == 1 && live == width && width.is_multiple_of(4)
+        {
+            // Lanes are only moved, whatever their dtype.
+            let to = out.as_mut_ptr().cast::<f32>();
             if width.is_multiple_of(16) && is_x86_feature_detected!("avx512f") {
                 let whole = (k1 - k) / 16 * 16;
                 for j in (0..width).step_by(16) {
                     for i in (0..whole).step_by(16) {
                         let from = self.ptr.cast::<f32>().wrapping_add((o0 + j) * self.outer + k + i);
                         // SAFETY: sixteen terms of sixteen outer indices, all checked; sixteen rows of `out`.
-                        unsafe {
-                            transpose_16x16(from, self.outer, out.as_mut_ptr().add(i * width + j), width)
-                        };
+                        unsafe { transpose_16x16(from, self.outer, to.add(i * width + j), width) };
                     }
                 }
                 k += whole;
@@ -108,9 +145,7 @@ impl Strided {
                 for j in (0..width).step_by(4) {
                     let from = self.ptr.cast::<f32>().wrapping_add((o0 + j) * self.outer + k);
                     // SAFETY: four terms of four outer indices, all checked; four rows of `out` from (k, j).
-                    unsafe {
-                        transpose_4x4(from, self.outer, out.as_mut_ptr().add((k - k0) * width + j), width)
-                    };
+                    unsafe { transpose_4x4(from, self.outer, to.add((k - k0) * width + j), width) };
                 }
                 k += 4;
             }
@@ -118,7 +153,7 @@ impl Strided {
         while k < k1 {
             let out = &mut out[(k - k0) * width..][..width];
             for (j, x) in out.iter_mut().enumerate() {
-                *x = if j < live { self.at(o0 + j, k) } else { 0.0 };
+                *x = if j < live { self.at(o0 + j, k) } else { T::default() };
             }
             k += 1;
         }

@@ -3,11 +3,10 @@
 
 use super::drive::{ALONE, Call, each, grown};
 use super::pack::Strided;
-use super::{Args, Inner};
+use super::{Args, Inner, Stop};
 use std::sync::PoisonError;
 use ulpian_kernel::interp::{Product, Scratch, Tile};
 use ulpian_kernel::ir::K_BLOCK;
-use ulpian_num::Dtype;
 
 /// One program: the operand with many outer indices, the one with one, and what they give.
 struct Job {
@@ -21,17 +20,16 @@ struct Job {
 // SAFETY: the pointers lead into operands, which a launch only reads.
 unsafe impl Sync for Job {}
 
-/// Runs a launch whose tiles are one row or one column; false if its operands are not plain f32 (nothing was written
-/// then).
-pub(super) fn run(call: &Call<'_>, inner: Inner, shape: Product, programs: u64) -> Result<bool, String> {
+/// Runs a launch whose tiles are one row or one column; false if its operands are not lanes as they lie (nothing was
+/// written then).
+pub(super) fn run(call: &Call<'_>, inner: Inner, shape: Product, programs: u64) -> Result<bool, Stop> {
     let mut jobs = vec![];
     let mut flops = 0;
     {
         let mut scratch = call.cpu.scratch[0].lock().unwrap_or_else(PoisonError::into_inner);
         for program in 0..programs {
             let s =
-                Product::scalars(call.plan, call.cpu.isa, program, call.buffers, call.params, &mut scratch)
-                    .map_err(|e| e.to_string())?;
+                Product::scalars(call.plan, call.cpu.isa, program, call.buffers, call.params, &mut scratch)?;
             if s.live.0 == 0 || s.live.1 == 0 {
                 continue;
             }
@@ -44,7 +42,7 @@ pub(super) fn run(call: &Call<'_>, inner: Inner, shape: Product, programs: u64) 
             ) else {
                 return Ok(false);
             };
-            if matrix.dtype != Dtype::F32 || vector.dtype != Dtype::F32 || vector.live == 0 {
+            if matrix.dtype != inner.dtype || vector.dtype != inner.dtype || vector.live == 0 {
                 return Ok(false);
             }
             flops += (need * terms) as u64;
@@ -63,15 +61,14 @@ fn tile(
     job: &Job,
     me: usize,
     scratch: &mut Scratch,
-) -> Result<(), String> {
-    let (width, block) = (inner.cols, K_BLOCK as usize);
+) -> Result<(), Stop> {
+    let (width, block, size) = (inner.cols, K_BLOCK as usize, inner.size);
     // The last panel may start at any sixteenth.
-    let padded = job.need.next_multiple_of(width) + width;
-    let panel = width * job.terms.min(block);
+    let padded = (job.need.next_multiple_of(width) + width) * size;
+    let panel = width * job.terms.min(block) * size;
     let mut room = call.cpu.packed.tiles[me].lock().unwrap_or_else(PoisonError::into_inner);
-    let c = grown(&mut room, padded + panel);
-    // SAFETY: the room holds the padded results and the panel behind them.
-    let packed = unsafe { std::slice::from_raw_parts_mut(c.add(padded), panel) };
+    // The padded results, and the panel behind them.
+    let c = grown(&mut room, padded + panel)?;
     let mut from = 0;
     #[cfg(target_arch = "x86_64")]
     if inner.has_sixteen() && job.matrix.k == 1 && job.vector.k == 1 && job.terms > 0 {
@@ -82,7 +79,7 @@ fn tile(
                 // SAFETY: the vector's terms were checked, and the matrix's in all live rows; the results are padded.
                 unsafe {
                     let vector = std::slice::from_raw_parts(job.vector.ptr.cast::<f32>().add(k0), k);
-                    inner.sixteen(matrix, job.matrix.outer, vector, c.add(from), k0 > 0);
+                    inner.sixteen(matrix, job.matrix.outer, vector, c.cast::<f32>().add(from), k0 > 0);
                 }
             }
             from += 16;
@@ -94,19 +91,33 @@ fn tile(
         loop {
             let k = (job.terms - k0).min(block);
             let (b, b_k) = if direct {
-                (job.matrix.ptr.cast::<f32>().wrapping_add(j + k0 * job.matrix.k), job.matrix.k * 4)
+                let at = (j + k0 * job.matrix.k) * size;
+                (job.matrix.ptr.wrapping_add(at), job.matrix.k * size)
             } else {
-                job.matrix.columns(j, width, (k0, k0 + k), packed);
-                (packed.as_ptr(), width * 4)
+                let (at, lanes) = (c.wrapping_add(padded), width * k);
+                // SAFETY: the room holds a panel there, aligned to its lanes, and nobody else uses it.
+                unsafe {
+                    match size {
+                        8 => {
+                            let out = std::slice::from_raw_parts_mut(at.cast::<u64>(), lanes);
+                            job.matrix.columns(j, width, (k0, k0 + k), out);
+                        }
+                        _ => {
+                            let out = std::slice::from_raw_parts_mut(at.cast::<u32>(), lanes);
+                            job.matrix.columns(j, width, (k0, k0 + k), out);
+                        }
+                    }
+                }
+                (at.cast_const(), width * size)
             };
             let mut args = Args {
                 k: k as u64,
-                a: job.vector.ptr.cast::<f32>().wrapping_add(k0 * job.vector.k),
+                a: job.vector.ptr.wrapping_add(k0 * job.vector.k * size),
                 a_row: 0,
-                a_k: job.vector.k as u64 * 4,
+                a_k: (job.vector.k * size) as u64,
                 b,
                 b_k: b_k as u64,
-                c: c.wrapping_add(j),
+                c: c.wrapping_add(j * size),
                 c_row: 0,
                 add: u64::from(k0 > 0),
                 control: 0,
@@ -122,11 +133,11 @@ fn tile(
         }
     }
     let need = job.need as u32;
-    let (rows, cols, row_bytes) = if shape.cols == 1 { (need, 1, 4) } else { (1, need, padded * 4) };
-    let tile = Tile { row: 0, col: 0, rows, cols, ptr: c.cast(), row_bytes };
+    let (rows, cols, row_bytes) = if shape.cols == 1 { (need, 1, size) } else { (1, need, padded) };
+    let tile = Tile { row: 0, col: 0, rows, cols, ptr: c, row_bytes };
     // SAFETY: the results lie in this thread's own room.
     unsafe {
-        Product::finish(call.plan, call.cpu.isa, job.program, call.buffers, call.params, scratch, &[tile])
-            .map_err(|e| e.to_string())
+        Product::finish(call.plan, call.cpu.isa, job.program, call.buffers, call.params, scratch, &[tile])?;
     }
+    Ok(())
 }
