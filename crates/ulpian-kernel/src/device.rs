@@ -96,6 +96,9 @@ pub enum DeviceError {
     Unsupported { device: String, what: String, needed_by: String, remedy: String },
     #[error("{device}: refused: {reason}")]
     Refused { device: String, reason: String },
+    /// An environment variable with a value that means nothing.
+    #[error("{variable}={value}: {wanted}")]
+    Setting { variable: String, value: String, wanted: String },
     #[error("no such device: {asked}; {remedy}")]
     NotFound { asked: String, remedy: String },
     #[error(

@@ -6,6 +6,7 @@
 //! what it *means* is fixed by the IR it records, and every other reading must give that IR's bits.
 
 pub mod device;
+pub mod faults;
 pub mod interp;
 pub mod ir;
 pub mod native_tiles;
