@@ -7,15 +7,19 @@ use crate::options::Options;
 use crate::physical::Physical;
 use ash::vk;
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ulpian_kernel::device::DeviceError;
 
 pub(crate) struct Context {
     pub raw: ash::Device,
-    pub queue: vk::Queue,
+    /// Submissions and sparse bindings of any thread go one at a time.
+    queue: Mutex<vk::Queue>,
     pub family: u32,
     pub physical: Physical,
     pub faults: Faults,
+    /// In buffers that are bound piece by piece, see [`crate::sparse`].
+    pub sparse_bytes: AtomicU64,
     lost: OnceLock<String>,
     /// Declared last: destroyed after the device.
     _instance: Arc<Instance>,
@@ -40,10 +44,12 @@ unsafe impl Sync for Mapped {}
 #[derive(Debug)]
 pub(crate) struct RawBuffer {
     pub buffer: vk::Buffer,
-    memory: vk::DeviceMemory,
+    /// One allocation, or the pieces of a sparse buffer.
+    pub memory: Vec<vk::DeviceMemory>,
     pub bytes: u64,
     pub address: u64,
     pub mapped: Option<Mapped>,
+    pub sparse: bool,
 }
 
 impl RawBuffer {
@@ -91,9 +97,10 @@ pub(crate) enum Home {
 impl Context {
     pub fn new(
         instance: Arc<Instance>,
-        physical: Physical,
+        mut physical: Physical,
         options: &Options,
     ) -> Result<Arc<Context>, DeviceError> {
+        physical.limit(options)?;
         let (raw, queue, family) = {
             let _life = life();
             physical.create(&instance)?
@@ -101,10 +108,11 @@ impl Context {
         let faults = Faults::new(options.faults.clone());
         Ok(Arc::new(Context {
             raw,
-            queue,
+            queue: Mutex::new(queue),
             family,
             physical,
             faults,
+            sparse_bytes: AtomicU64::new(0),
             lost: OnceLock::new(),
             _instance: instance,
         }))
@@ -112,6 +120,11 @@ impl Context {
 
     pub fn id(&self) -> String {
         self.physical.summary.id.clone()
+    }
+
+    /// The queue, for one call.
+    pub fn queue(&self) -> MutexGuard<'_, vk::Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fails once the device was lost.
@@ -146,13 +159,40 @@ impl Context {
         }
     }
 
-    /// A buffer of `bytes` with its own memory, addressable by shaders.
-    pub fn create_buffer(&self, bytes: u64, home: Home) -> Result<RawBuffer, vk::Result> {
-        let mut usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
-        let addressed = matches!(home, Home::Device | Home::Arguments);
-        if addressed {
-            usage |= vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+    pub(crate) fn usage(home: Home) -> vk::BufferUsageFlags {
+        use vk::BufferUsageFlags as U;
+        let addressed = match home {
+            Home::Device | Home::Arguments => U::STORAGE_BUFFER | U::SHADER_DEVICE_ADDRESS,
+            Home::Upload | Home::Readback => U::empty(),
+        };
+        U::TRANSFER_SRC | U::TRANSFER_DST | addressed
+    }
+
+    /// Kinds of memory, the best first.
+    pub(crate) fn wishes(&self, home: Home) -> &'static [vk::MemoryPropertyFlags] {
+        use vk::MemoryPropertyFlags as M;
+        const HOST: M = M::from_raw(M::HOST_VISIBLE.as_raw() | M::HOST_COHERENT.as_raw());
+        const CACHED: M = M::from_raw(HOST.as_raw() | M::HOST_CACHED.as_raw());
+        const SHARED: M = M::from_raw(CACHED.as_raw() | M::DEVICE_LOCAL.as_raw());
+        const OWN: M = M::DEVICE_LOCAL;
+        const ANY: M = M::empty();
+        const NEAR: M = M::from_raw(HOST.as_raw() | M::DEVICE_LOCAL.as_raw());
+        match home {
+            Home::Device if self.physical.unified => &[SHARED],
+            Home::Device => &[OWN, ANY],
+            Home::Upload => &[HOST],
+            Home::Readback => &[CACHED, HOST],
+            Home::Arguments => &[NEAR, HOST],
         }
+    }
+
+    /// A buffer of `bytes` with its own memory, addressable by shaders where they use it.
+    pub fn create_buffer(&self, bytes: u64, home: Home) -> Result<RawBuffer, vk::Result> {
+        if home == Home::Device && bytes > self.physical.in_one_piece() && self.physical.features.sparse {
+            return self.create_sparse_buffer(bytes);
+        }
+        let usage = Context::usage(home);
+        let addressed = usage.contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS);
         let info =
             vk::BufferCreateInfo::default().size(bytes).usage(usage).sharing_mode(vk::SharingMode::EXCLUSIVE);
         // SAFETY: a valid description; the buffer is destroyed below or by `destroy_buffer`.
@@ -174,16 +214,9 @@ impl Context {
         // SAFETY: a plain query of a live buffer.
         let needs = unsafe { self.raw.get_buffer_memory_requirements(buffer) };
         let host = M::HOST_VISIBLE | M::HOST_COHERENT;
-        let wishes: &[M] = match home {
-            Home::Device if self.physical.unified => &[M::DEVICE_LOCAL | host | M::HOST_CACHED],
-            Home::Device => &[M::DEVICE_LOCAL, M::empty()],
-            Home::Upload => &[host],
-            Home::Readback => &[host | M::HOST_CACHED, host],
-            Home::Arguments => &[host | M::DEVICE_LOCAL, host],
-        };
         let kind = self
             .physical
-            .memory_type(needs.memory_type_bits, wishes)
+            .memory_type(needs.memory_type_bits, self.wishes(home))
             .ok_or(vk::Result::ERROR_FEATURE_NOT_PRESENT)?;
         let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
         let mut dedicated = vk::MemoryDedicatedAllocateInfo::default().buffer(buffer);
@@ -217,7 +250,7 @@ impl Context {
             } else {
                 0
             };
-            Ok(RawBuffer { buffer, memory, bytes, address, mapped })
+            Ok(RawBuffer { buffer, memory: vec![memory], bytes, address, mapped, sparse: false })
         };
         finish().inspect_err(|_| {
             // SAFETY: nothing uses it yet.
@@ -230,13 +263,17 @@ impl Context {
         // SAFETY: the caller vouches that no queued work uses it; taking it by value ends all other uses.
         unsafe {
             self.raw.destroy_buffer(b.buffer, None);
-            self.raw.free_memory(b.memory, None);
+            b.memory.iter().for_each(|m| self.raw.free_memory(*m, None));
+        }
+        if b.sparse {
+            self.release_sparse(b.bytes);
         }
     }
 
     /// Waits for the device to be idle; a lost one counts as idle.
     pub fn wait_idle(&self) {
-        // SAFETY: the queue is not submitted to meanwhile: callers hold the queue or are its last owner.
+        let _queue = self.queue();
+        // SAFETY: the queue is not submitted to meanwhile: its lock is held.
         let _ = unsafe { self.raw.device_wait_idle() };
     }
 }

@@ -12,7 +12,7 @@ use crate::physical::{self, DeviceSummary};
 use crate::pipeline::{Pipeline, Pipelines};
 use crate::selftest;
 use crate::spirv::Caps;
-use crate::submit::{Access, Arguments, Queue};
+use crate::submit::{Access, Arguments, Between, Lists, Queue};
 use crate::timeline::Timeline;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -166,6 +166,8 @@ fn bare_facts(ctx: &Context) -> DeviceFacts {
         ("groups", format!("{} x {} x {}", l.max_groups[0], l.max_groups[1], l.max_groups[2])),
         ("push constant bytes", l.push_constant_bytes.to_string()),
         ("largest allocation bytes", l.max_allocation_bytes.to_string()),
+        ("largest buffer bytes", p.largest_buffer().to_string()),
+        ("buffers in several allocations", yes(f.sparse)),
         ("64-bit integers", yes(f.int64)),
         ("doubles", yes(f.float64)),
         ("16-bit storage", yes(f.storage16)),
@@ -188,7 +190,7 @@ fn bare_facts(ctx: &Context) -> DeviceFacts {
         can_keep_subnormals: false,
         fused_fma: false,
         memory_bytes: p.summary.memory_bytes,
-        max_allocation_bytes: l.max_allocation_bytes,
+        max_allocation_bytes: p.largest_buffer(),
         limits: limits.into_iter().map(|(n, v)| (n.to_string(), v)).collect(),
         self_test: Vec::new(),
     }
@@ -217,15 +219,37 @@ impl Vulkan {
         if launch.programs == 0 {
             return Ok(0.0);
         }
-        let pipeline = self.lock_pipelines().get(&launch.kernel, &self.caps)?;
-        self.with_arguments(launch, |queue, args| queue.time(&pipeline, args, repeats))
+        self.time_launches(std::slice::from_ref(launch), repeats, Between::Launches)
+    }
+
+    /// GPU seconds of one launch on average, over `repeats` rounds of all of them with the same between any two.
+    pub fn time_launches(
+        &self,
+        launches: &[Launch],
+        repeats: u32,
+        between: Between,
+    ) -> Result<f64, DeviceError> {
+        let mut lists = Vec::with_capacity(launches.len());
+        for launch in launches {
+            let mut list = Lists::default();
+            self.bind(launch, &mut list)?;
+            lists.push((self.lock_pipelines().get(&launch.kernel, &self.caps)?, list));
+        }
+        let ready: Vec<_> =
+            launches.iter().zip(&lists).map(|(l, (pipeline, list))| (pipeline.clone(), list.of(l))).collect();
+        self.lock_queue().time(&ready, repeats, between)
     }
 
     /// Runs a kernel under other caps than the device's own: the self-test's means of trying a replacement.
     pub(crate) fn run_as(&self, caps: &Caps, launch: &Launch) -> Result<(), DeviceError> {
         self.ctx.alive()?;
         let pipeline = self.lock_pipelines().get(&launch.kernel, caps)?;
-        self.with_arguments(launch, |queue, args| queue.launch(&pipeline, args))
+        let mut queue = self.lock_queue();
+        // The lists' memory is used again by the next launch.
+        let mut lists = std::mem::take(&mut queue.lists);
+        let done = self.bind(launch, &mut lists).and_then(|()| queue.launch(&pipeline, &lists.of(launch)));
+        queue.lists = lists;
+        done
     }
 
     /// Runs a module of the self-test on (input, output); its pipeline is dropped after.
@@ -249,6 +273,26 @@ impl Vulkan {
         queue.finish()
     }
 
+    /// Runs a kernel at addresses that only a test can vouch for, and waits.
+    #[cfg(test)]
+    pub(crate) fn run_at(
+        &self,
+        kernel: &Prepared,
+        addresses: &[u64],
+        params: &[u32],
+        programs: u64,
+    ) -> Result<(), DeviceError> {
+        let pipeline = self.lock_pipelines().get(kernel, &self.caps)?;
+        let mut queue = self.lock_queue();
+        queue.launch(&pipeline, &Arguments { addresses, accesses: &[], params, programs })?;
+        queue.finish()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn address(&self, b: &Binding) -> Result<u64, DeviceError> {
+        self.bound(b, 0, "a test").map(|b| b.memory.address + b.offset)
+    }
+
     pub(crate) fn forget_pipelines(&self) {
         self.lock_pipelines().forget();
     }
@@ -265,11 +309,8 @@ impl Vulkan {
         self.pipelines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with_arguments<T>(
-        &self,
-        launch: &Launch,
-        f: impl FnOnce(&mut Queue, &Arguments<'_>) -> Result<T, DeviceError>,
-    ) -> Result<T, DeviceError> {
+    /// Checks a launch and lists what it touches.
+    fn bind(&self, launch: &Launch, lists: &mut Lists) -> Result<(), DeviceError> {
         let kernel = &launch.kernel.kernel;
         if kernel.keep_subnormals && !self.facts.can_keep_subnormals {
             return Err(DeviceError::Unsupported {
@@ -294,8 +335,8 @@ impl Vulkan {
         if launch.params.len() != kernel.params as usize {
             return Err(fail(format!("{} parameters given, it has {}", launch.params.len(), kernel.params)));
         }
-        let mut addresses = Vec::with_capacity(launch.bindings.len());
-        let mut accesses = Vec::with_capacity(launch.bindings.len());
+        lists.addresses.clear();
+        lists.accesses.clear();
         for (binding, buffer) in launch.bindings.iter().zip(&kernel.buffers) {
             let bound = self.bound(binding, 0, &kernel.name)?;
             if !binding.offset.is_multiple_of(16) {
@@ -304,16 +345,10 @@ impl Vulkan {
                     binding.offset
                 )));
             }
-            addresses.push(bound.memory.address + bound.offset);
-            accesses.push(bound.access(buffer.access == ir::Access::Write));
+            lists.addresses.push(bound.memory.address + bound.offset);
+            lists.accesses.push(bound.access(buffer.access == ir::Access::Write));
         }
-        let args = Arguments {
-            addresses: &addresses,
-            accesses: &accesses,
-            params: &launch.params,
-            programs: launch.programs,
-        };
-        f(&mut self.lock_queue(), &args)
+        Ok(())
     }
 
     /// Our memory behind a binding, with room for `bytes` from its offset on.

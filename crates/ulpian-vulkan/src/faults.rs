@@ -1,56 +1,17 @@
-//! Planted faults: the ways a device fails, on demand, so that tests and users can see what ulpian does then.
-//!
-//! `ULPIAN_FAULT` is a comma-separated list of
-//! - `oom:N`: the N-th allocation (counted from 1) of the opened device fails for lack of memory;
-//! - `lost:N`: the device is lost at its N-th submission;
-//! - `selftest:NAME`: the self-test whose name contains NAME fails;
-//! - `disk:N`: not a device's: writing files fails after N bytes. It is read where files are written and passed over
-//!   here.
+//! Planted faults counted down in one opened device: see [`ulpian_kernel::faults`] for what can be planted.
 //!
 //! Nothing here touches a driver; the places that can fail ask.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use ulpian_kernel::device::DeviceError;
-
-/// Faults to plant in one opened device; none by default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FaultPlan {
-    /// This allocation fails, counted from 1.
-    pub oom: Option<u64>,
-    /// The device is lost at this submission, counted from 1.
-    pub lost: Option<u64>,
-    /// The self-test whose name contains this fails.
-    pub selftest: Option<String>,
-}
-
-impl FaultPlan {
-    /// Reads the grammar in the module's head.
-    pub fn parse(text: &str) -> Result<FaultPlan, DeviceError> {
-        let mut plan = FaultPlan::default();
-        let bad = |item: &str| DeviceError::NotFound {
-            asked: format!("fault `{item}` in ULPIAN_FAULT"),
-            remedy: "the faults are oom:N, lost:N, selftest:NAME (N from 1) and disk:BYTES".into(),
-        };
-        for item in text.split(',').map(str::trim).filter(|s| !s.is_empty()) {
-            let (kind, value) = item.split_once(':').ok_or_else(|| bad(item))?;
-            let number = || value.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(|| bad(item));
-            match kind {
-                "oom" => plan.oom = Some(number()?),
-                "lost" => plan.lost = Some(number()?),
-                "disk" if value.parse::<u64>().is_ok() => {}
-                "selftest" if !value.is_empty() => plan.selftest = Some(value.to_string()),
-                _ => return Err(bad(item)),
-            }
-        }
-        Ok(plan)
-    }
-}
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+pub use ulpian_kernel::faults::FaultPlan;
 
 /// A plan with its counters.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     plan: FaultPlan,
     allocations: AtomicU64,
+    /// A piece of the present allocation was planted to fail: trying again does not help it.
+    failing: AtomicBool,
     submissions: AtomicU64,
 }
 
@@ -60,7 +21,15 @@ impl Faults {
     }
     /// Counts an allocation; true when this one must fail.
     pub fn allocation_fails(&self) -> bool {
+        self.failing.store(false, Ordering::Relaxed);
         Some(self.allocations.fetch_add(1, Ordering::Relaxed) + 1) == self.plan.oom
+    }
+    /// As [`Faults::allocation_fails`], for a later piece of the same buffer.
+    pub fn piece_fails(&self) -> bool {
+        if Some(self.allocations.fetch_add(1, Ordering::Relaxed) + 1) == self.plan.oom {
+            self.failing.store(true, Ordering::Relaxed);
+        }
+        self.failing.load(Ordering::Relaxed)
     }
     /// Counts a submission; true when the device must be lost at it.
     pub fn submission_loses(&self) -> bool {
@@ -89,19 +58,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fault_text_is_read_and_nonsense_refused() {
-        let plan = FaultPlan::parse("oom:3, disk:0, lost:2,selftest:fma").unwrap();
-        assert_eq!(plan, FaultPlan { oom: Some(3), lost: Some(2), selftest: Some("fma".into()) });
-        assert_eq!(FaultPlan::parse("").unwrap(), FaultPlan::default());
-        for bad in ["oom", "oom:0", "oom:x", "selftest:", "disk:x", "fire:1"] {
-            assert!(FaultPlan::parse(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
     fn only_the_counted_event_fails() {
         let f = Faults::new(FaultPlan { oom: Some(2), ..FaultPlan::default() });
         assert_eq!([f.allocation_fails(), f.allocation_fails(), f.allocation_fails()], [false, true, false]);
         assert!(!f.submission_loses());
+    }
+
+    #[test]
+    fn a_piece_that_fails_fails_until_the_next_allocation() {
+        let f = Faults::new(FaultPlan { oom: Some(3), ..FaultPlan::default() });
+        assert_eq!([f.allocation_fails(), f.piece_fails(), f.piece_fails()], [false, false, true]);
+        assert!(f.piece_fails(), "tried again");
+        assert_eq!([f.allocation_fails(), f.piece_fails()], [false, false]);
     }
 }

@@ -76,8 +76,8 @@ impl Memory for VulkanMemory {
 impl Pool {
     pub fn new(timeline: Arc<Timeline>) -> Arc<Pool> {
         let heap = timeline.ctx.physical.summary.memory_bytes;
-        let largest = timeline.ctx.physical.limits.max_allocation_bytes;
-        let block_bytes = BLOCK_BYTES.min(heap / 16).min(largest).max(1 << 20) / GRAIN * GRAIN;
+        let largest = timeline.ctx.physical.in_one_piece();
+        let block_bytes = BLOCK_BYTES.min(heap / 16).max(1 << 20).min(largest) / GRAIN * GRAIN;
         Arc::new(Pool { timeline, block_bytes, spare_limit: heap / 4, state: Mutex::default() })
     }
 
@@ -93,8 +93,8 @@ impl Pool {
     /// given back: the caller may wait for the GPU and try again.
     pub fn allocate(self: &Arc<Pool>, bytes: u64) -> Result<Option<VulkanMemory>, DeviceError> {
         self.ctx().alive()?;
-        let limit = self.ctx().physical.limits.max_allocation_bytes;
-        if bytes > limit.saturating_sub(GRAIN) {
+        let limit = self.ctx().physical.largest_buffer() / GRAIN * GRAIN;
+        if bytes > limit {
             return Err(DeviceError::Unsupported {
                 device: self.ctx().id(),
                 what: format!("single buffer of {bytes} bytes (at most {limit})"),

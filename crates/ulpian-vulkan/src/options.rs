@@ -3,11 +3,11 @@
 //! | variable | meaning |
 //! | --- | --- |
 //! | `ULPIAN_VULKAN_LOADER` | path of the Vulkan loader to open instead of the system's |
-//! | `ULPIAN_VALIDATE` | `1`: run under the Khronos validation layer and count its messages |
+//! | `ULPIAN_VALIDATE` | `1`: run under the Khronos validation layer and count its messages; `0` or empty: do not |
 //! | `ULPIAN_CACHE` | cache folder; else `$XDG_CACHE_HOME/ulpian`, else `~/.cache/ulpian`; `0`, `off` or empty: no disk cache |
-//! | `ULPIAN_DUMP` | folder that receives IR, SPIR-V and disassembly of each kernel |
-//! | `ULPIAN_KERNELS` | folder whose `HASH.spv` files replace kernels' SPIR-V |
-//! | `ULPIAN_FAULT` | planted faults, see [`crate::faults`] |
+//! | `ULPIAN_DUMP` | folder, made if need be, that receives IR, SPIR-V and disassembly of each kernel |
+//! | `ULPIAN_KERNELS` | folder, which must be there, whose `HASH.spv` files replace kernels' SPIR-V |
+//! | `ULPIAN_FAULT` | planted faults, see [`ulpian_kernel::faults`] |
 
 use crate::faults::FaultPlan;
 use std::path::PathBuf;
@@ -23,10 +23,18 @@ pub struct Options {
     pub dump: Option<PathBuf>,
     pub kernels: Option<PathBuf>,
     pub faults: FaultPlan,
+    /// Bytes of one allocation at most, where the driver allows more: shows on small buffers how large ones are
+    /// treated.
+    pub largest_allocation: Option<u64>,
+    /// Another queue family than the device's main one: shows what the choice costs.
+    pub queue_family: Option<u32>,
 }
 
 impl Options {
-    /// Reads the environment. Fails only on a malformed `ULPIAN_FAULT`.
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// [`DeviceError::Setting`] for a variable whose value means nothing.
     pub fn from_env() -> Result<Options, DeviceError> {
         let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
         let cache = match std::env::var_os("ULPIAN_CACHE") {
@@ -36,13 +44,39 @@ impl Options {
                 .or_else(|| path("HOME").map(|h| h.join(".cache")))
                 .map(|c| c.join("ulpian")),
         };
+        let wrong = |variable: &str, wanted: &str| {
+            let value = std::env::var_os(variable).unwrap_or_default().to_string_lossy().into_owned();
+            DeviceError::Setting { variable: variable.into(), value, wanted: wanted.into() }
+        };
+        let validate = match std::env::var_os("ULPIAN_VALIDATE") {
+            None => false,
+            Some(v) if v.is_empty() || v == "0" => false,
+            Some(v) if v == "1" => true,
+            Some(_) => {
+                return Err(wrong(
+                    "ULPIAN_VALIDATE",
+                    "wanted 1 (run under the validation layer) or 0 (do not)",
+                ));
+            }
+        };
+        let (dump, kernels) = (path("ULPIAN_DUMP"), path("ULPIAN_KERNELS"));
+        if dump.as_ref().is_some_and(|p| p.exists() && !p.is_dir()) {
+            return Err(wrong("ULPIAN_DUMP", "not a folder; wanted one to write kernels to, new or there"));
+        }
+        if kernels.as_ref().is_some_and(|p| !p.is_dir()) {
+            return Err(wrong(
+                "ULPIAN_KERNELS",
+                "no such folder; wanted one with HASH.spv files (HASH as ULPIAN_DUMP names them)",
+            ));
+        }
         Ok(Options {
             loader: path("ULPIAN_VULKAN_LOADER"),
-            validate: std::env::var_os("ULPIAN_VALIDATE").is_some_and(|v| v == "1"),
+            validate,
             cache,
-            dump: path("ULPIAN_DUMP"),
-            kernels: path("ULPIAN_KERNELS"),
-            faults: FaultPlan::parse(&std::env::var("ULPIAN_FAULT").unwrap_or_default())?,
+            dump,
+            kernels,
+            faults: FaultPlan::from_env()?,
+            ..Options::default()
         })
     }
 }

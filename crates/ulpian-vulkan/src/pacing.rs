@@ -16,7 +16,7 @@ const UNKNOWN_SECONDS: f64 = BUDGET_SECONDS / 16.0;
 const MAX_KEYS: usize = 8192;
 
 /// What an estimate is remembered by.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub hash: [u8; 32],
     /// The parameters of a kernel with loops; empty otherwise.
@@ -43,15 +43,17 @@ pub(crate) struct Slice {
 
 #[derive(Debug, Default)]
 pub(crate) struct Pacing {
-    known: HashMap<Key, Known>,
+    /// By kernel, then by parameters.
+    known: HashMap<[u8; 32], HashMap<Vec<u32>, Known>>,
+    keys: usize,
 }
 
 impl Pacing {
     /// The next slice of a launch of which `left` programs remain.
-    pub fn slice(&mut self, key: &Key, loops: bool, left: u64) -> Slice {
+    pub fn slice(&mut self, hash: &[u8; 32], params: &[u32], loops: bool, left: u64) -> Slice {
         // Below this a launch is small enough to go unmeasured, on any device that one would wait for.
         let safe: u64 = if loops { 256 } else { 16384 };
-        match self.known.get(key) {
+        match self.known.get(hash).and_then(|k| k.get(params)) {
             Some(Known::SecondsPerProgram(s)) => {
                 let most = (BUDGET_SECONDS / s.max(1e-12)).clamp(1.0, 2e9) as u64;
                 let programs = left.min(most);
@@ -68,10 +70,7 @@ impl Pacing {
                     (safe / 16).max(1)
                 };
                 if !measure {
-                    if self.known.len() >= MAX_KEYS {
-                        self.known.clear();
-                    }
-                    self.known.insert(key.clone(), Known::Warm);
+                    self.note(Key { hash: *hash, params: params.to_vec() }, Known::Warm);
                 }
                 Slice { programs, seconds: UNKNOWN_SECONDS, measure, alone: !whole }
             }
@@ -81,8 +80,16 @@ impl Pacing {
     /// Takes note of a measurement.
     pub fn learn(&mut self, key: Key, seconds: f64, programs: u64) {
         if programs > 0 && seconds.is_finite() && seconds >= 0.0 {
-            self.known.insert(key, Known::SecondsPerProgram(seconds / programs as f64));
+            self.note(key, Known::SecondsPerProgram(seconds / programs as f64));
         }
+    }
+
+    fn note(&mut self, key: Key, known: Known) {
+        if self.keys >= MAX_KEYS {
+            self.known.clear();
+            self.keys = 0;
+        }
+        self.keys += usize::from(self.known.entry(key.hash).or_default().insert(key.params, known).is_none());
     }
 }
 
@@ -93,10 +100,12 @@ pub(crate) fn fold(groups: u64, limit: [u32; 3]) -> Option<[u32; 2]> {
         return Some([groups as u32, 1]);
     }
     let y = groups.div_ceil(x_limit);
-    if y > u64::from(limit[1]) {
+    let x = groups.div_ceil(y);
+    // Shaders number their groups in 32 bits.
+    if y > u64::from(limit[1]) || x * y > u64::from(u32::MAX) {
         return None;
     }
-    Some([groups.div_ceil(y) as u32, y as u32])
+    Some([x as u32, y as u32])
 }
 
 #[cfg(test)]
@@ -119,12 +128,12 @@ mod tests {
     fn a_measured_kernel_is_cut_to_the_budget() {
         let mut p = Pacing::default();
         let key = Key { hash: [7; 32], params: vec![] };
-        let first = p.slice(&key, true, 1_000_000);
+        let first = p.slice(&key.hash, &key.params, true, 1_000_000);
         assert!(first.alone && !first.measure && first.programs <= 256);
-        let second = p.slice(&key, true, 1_000_000);
+        let second = p.slice(&key.hash, &key.params, true, 1_000_000);
         assert!(second.alone && second.measure);
         p.learn(key.clone(), 1e-3 * second.programs as f64, second.programs);
-        let third = p.slice(&key, true, 1_000_000);
+        let third = p.slice(&key.hash, &key.params, true, 1_000_000);
         assert_eq!(third.programs, 200);
         assert!(third.seconds <= BUDGET_SECONDS && !third.alone);
     }

@@ -4,6 +4,7 @@
 //! trusted about arithmetic: that is the self-test's business.
 
 use crate::instance::Instance;
+use crate::options::Options;
 use ash::vk;
 use std::ffi::CStr;
 use std::fmt::Write;
@@ -38,6 +39,8 @@ pub(crate) struct Physical {
     pub driver_uuid: [u8; 16],
     pub driver_version: u32,
     pub queue_family: Option<u32>,
+    pub families: Vec<vk::QueueFamilyProperties>,
+    pub timestamp_period: f32,
     /// Nanoseconds per timestamp tick; None when the queue has no timestamps.
     pub timestamp_ns: Option<f64>,
     pub memory: vk::PhysicalDeviceMemoryProperties,
@@ -49,7 +52,11 @@ pub(crate) struct Physical {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
+    /// Of one allocation; larger buffers are bound piece by piece where the device can.
     pub max_allocation_bytes: u64,
+    pub max_buffer_bytes: u64,
+    /// Of all buffers together that are bound piece by piece.
+    pub sparse_bytes: u64,
     pub max_workgroup_invocations: u32,
     pub max_shared_bytes: u32,
     pub max_groups: [u32; 3],
@@ -62,6 +69,8 @@ pub(crate) struct Limits {
 pub(crate) struct Features {
     pub buffer_address: bool,
     pub timeline: bool,
+    /// Buffers can be bound piece by piece, by the queue in use.
+    pub sparse: bool,
     pub int64: bool,
     pub float64: bool,
     pub storage16: bool,
@@ -87,17 +96,21 @@ pub(crate) fn enumerate(instance: &Instance) -> Result<Vec<Physical>, DeviceErro
 }
 
 fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Physical {
-    let vk12 = {
+    let (vk12, vk13) = {
         // SAFETY: `raw` is of this instance; a plain query.
         let p = unsafe { instance.raw.get_physical_device_properties(raw) };
-        p.api_version >= vk::API_VERSION_1_2
+        (p.api_version >= vk::API_VERSION_1_2, p.api_version >= vk::API_VERSION_1_3)
     };
     let mut driver = vk::PhysicalDeviceDriverProperties::default();
     let mut ids = vk::PhysicalDeviceIDProperties::default();
     let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
     let mut floats = vk::PhysicalDeviceFloatControlsProperties::default();
     let mut maintenance3 = vk::PhysicalDeviceMaintenance3Properties::default();
+    let mut maintenance4 = vk::PhysicalDeviceMaintenance4Properties::default();
     let mut properties = vk::PhysicalDeviceProperties2::default();
+    if vk13 {
+        properties = properties.push_next(&mut maintenance4);
+    }
     if vk12 {
         properties = properties
             .push_next(&mut driver)
@@ -106,7 +119,7 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Physi
             .push_next(&mut floats)
             .push_next(&mut maintenance3);
     }
-    // SAFETY: the chain holds structures of Vulkan 1.2, for a device of at least that version.
+    // SAFETY: the chain holds structures of Vulkan 1.2 and 1.3, for a device of at least that version.
     unsafe { instance.raw.get_physical_device_properties2(raw, &mut properties) };
     let p = properties.properties;
     // SAFETY: plain queries of a live physical device.
@@ -117,9 +130,6 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Physi
         )
     };
     let queue_family = choose_queue(&families);
-    let timestamp_ns = queue_family
-        .filter(|f| families[*f as usize].timestamp_valid_bits > 0 && p.limits.timestamp_period > 0.0)
-        .map(|_| f64::from(p.limits.timestamp_period));
     let mut features = if vk12 { query_features(instance, raw, p.api_version) } else { Features::default() };
     features.subgroup_ops = subgroup.supported_operations.as_raw();
     features.rte32 = floats.shader_rounding_mode_rte_float32 != 0;
@@ -165,19 +175,26 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Physi
         | vk::MemoryPropertyFlags::HOST_CACHED;
     let shares =
         matches!(p.device_type, vk::PhysicalDeviceType::INTEGRATED_GPU | vk::PhysicalDeviceType::CPU);
-    Physical {
+    let mut physical = Physical {
         raw,
         summary,
         api: p.api_version,
         device_uuid: ids.device_uuid,
         driver_uuid: ids.driver_uuid,
         driver_version: p.driver_version,
-        queue_family,
-        timestamp_ns,
+        queue_family: None,
+        families,
+        timestamp_period: p.limits.timestamp_period,
+        timestamp_ns: None,
         unified: shares && types(&memory).any(|t| t.property_flags.contains(direct)),
         memory,
         limits: Limits {
             max_allocation_bytes: maintenance3.max_memory_allocation_size,
+            max_buffer_bytes: match maintenance4.max_buffer_size {
+                0 => u64::MAX,
+                bytes => bytes,
+            },
+            sparse_bytes: p.limits.sparse_address_space_size,
             max_workgroup_invocations: p
                 .limits
                 .max_compute_work_group_invocations
@@ -188,7 +205,11 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Physi
             subgroup_size: subgroup.subgroup_size,
         },
         features,
+    };
+    if let Some(family) = queue_family {
+        physical.use_family(family);
     }
+    physical
 }
 
 fn heaps(m: &vk::PhysicalDeviceMemoryProperties) -> impl Iterator<Item = &vk::MemoryHeap> {
@@ -228,6 +249,7 @@ fn query_features(instance: &Instance, raw: vk::PhysicalDevice, api: u32) -> Fea
     Features {
         buffer_address: f12.buffer_device_address != 0,
         timeline: f12.timeline_semaphore != 0,
+        sparse: f.sparse_binding != 0,
         int64: f.shader_int64 != 0,
         float64: f.shader_float64 != 0,
         storage16: f11.storage_buffer16_bit_access != 0,
@@ -241,6 +263,45 @@ fn query_features(instance: &Instance, raw: vk::PhysicalDevice, api: u32) -> Fea
 impl Physical {
     pub fn id(&self) -> &str {
         &self.summary.id
+    }
+
+    /// Takes note of a queue family and of what it can do.
+    fn use_family(&mut self, family: u32) {
+        let Some(f) = self.families.get(family as usize) else { return };
+        self.queue_family = Some(family);
+        self.timestamp_ns = (f.timestamp_valid_bits > 0 && self.timestamp_period > 0.0)
+            .then(|| f64::from(self.timestamp_period));
+        self.features.sparse &= f.queue_flags.contains(vk::QueueFlags::SPARSE_BINDING);
+    }
+
+    /// What options ask for in place of the driver's own.
+    pub fn limit(&mut self, options: &Options) -> Result<(), DeviceError> {
+        if let Some(bytes) = options.largest_allocation {
+            self.limits.max_allocation_bytes = self.limits.max_allocation_bytes.min(bytes);
+        }
+        let Some(family) = options.queue_family else { return Ok(()) };
+        match self.families.get(family as usize) {
+            Some(f) if f.queue_count > 0 && f.queue_flags.contains(vk::QueueFlags::COMPUTE) => {
+                self.use_family(family);
+                Ok(())
+            }
+            _ => Err(DeviceError::NotFound {
+                asked: format!("queue family {family} of {} that computes", self.id()),
+                remedy: "leave the choice to the device".into(),
+            }),
+        }
+    }
+
+    /// The largest buffer that one allocation surely backs: some drivers round sizes up.
+    pub fn in_one_piece(&self) -> u64 {
+        self.limits.max_allocation_bytes.saturating_sub(256)
+    }
+
+    /// The largest buffer that can be had at all.
+    pub fn largest_buffer(&self) -> u64 {
+        let l = &self.limits;
+        let pieces = if self.features.sparse { l.sparse_bytes } else { 0 };
+        self.in_one_piece().max(pieces.min(self.summary.memory_bytes)).min(l.max_buffer_bytes)
     }
 
     /// What Vulkan itself must offer before arithmetic is even looked at.
@@ -272,7 +333,10 @@ impl Physical {
         let priorities = [1.0f32];
         let queues =
             [vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&priorities)];
-        let core = vk::PhysicalDeviceFeatures::default().shader_int64(f.int64).shader_float64(f.float64);
+        let core = vk::PhysicalDeviceFeatures::default()
+            .shader_int64(f.int64)
+            .shader_float64(f.float64)
+            .sparse_binding(f.sparse);
         let mut f11 = vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(f.storage16);
         let mut f12 = vk::PhysicalDeviceVulkan12Features::default()
             .buffer_device_address(true)

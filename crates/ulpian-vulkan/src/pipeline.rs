@@ -15,7 +15,7 @@ use ulpian_kernel::device::{DeviceError, Prepared};
 use ulpian_kernel::ir::{Block, Op};
 
 /// Push constants of every pipeline: what Vulkan guarantees.
-const PUSH_BYTES: u32 = 128;
+pub(crate) const PUSH_BYTES: u32 = 128;
 
 /// A kernel ready to be dispatched.
 #[derive(Debug)]

@@ -262,8 +262,31 @@ fn the_environment_says_loader_and_faults() {
     assert!(ok && text.contains("error: the Vulkan loader `/nowhere/vulkan.so`"), "{text}");
     let (ok, text) = child("child_opens_by_environment", &[("ULPIAN_FAULT", "selftest:rounds once")]);
     assert!(ok && text.contains("refused"), "{text}");
-    let (ok, text) = child("child_opens_by_environment", &[("ULPIAN_FAULT", "fire:1")]);
-    assert!(ok && text.contains("fire:1"), "{text}");
+}
+
+#[test]
+fn a_variable_that_means_nothing_is_named_with_what_is_wanted() {
+    let file = folder("a-file");
+    std::fs::write(&file, "here stands a file").unwrap();
+    let file_text = file.to_string_lossy().into_owned();
+    let missing = folder("missing").to_string_lossy().into_owned();
+    for (variable, value, wanted) in [
+        ("ULPIAN_FAULT", "fire:1", "oom:N"),
+        ("ULPIAN_FAULT", "lost:2,oom", "oom:N"),
+        ("ULPIAN_KERNELS", &missing, "HASH.spv"),
+        ("ULPIAN_KERNELS", &file_text, "HASH.spv"),
+        ("ULPIAN_DUMP", &file_text, "folder"),
+        ("ULPIAN_VALIDATE", "maybe", "wanted 1"),
+    ] {
+        let (ok, text) = child("child_opens_by_environment", &[(variable, value)]);
+        let named = format!("error: {variable}={value}: ");
+        assert!(ok && text.contains(&named) && text.contains(wanted), "{variable}={value} gave {text}");
+    }
+    std::fs::remove_file(file).unwrap();
+    if !absent() {
+        let (ok, text) = child("child_opens_by_environment", &[("ULPIAN_VALIDATE", "0")]);
+        assert!(ok && text.contains("opened; "), "{text}");
+    }
 }
 
 #[test]
