@@ -133,6 +133,15 @@ impl<const FMA: bool, const KEEP: bool> Native<FMA, KEEP> {
     fn flush(x: f32) -> f32 {
         if KEEP { x } else { flush(x) }
     }
+
+    /// A correctly rounded function's slow path, for the few arguments its fast path leaves in doubt.
+    #[cold]
+    #[inline(never)]
+    pub fn slow_f32(f: Func, a: f32, b: f32) -> f32 {
+        // Soft fma or hard, the slow path is made of integers: one copy serves both.
+        let slow = f.slow_f32::<Native<false, KEEP>>(Val::new(a), Val::new(b));
+        slow.map_or(f32::NAN, |y| y.0)
+    }
 }
 
 impl<const FMA: bool, const KEEP: bool> Real for Native<FMA, KEEP> {
@@ -280,7 +289,10 @@ impl<const FMA: bool, const KEEP: bool> Real for Native<FMA, KEEP> {
             Func::Div if KEEP => a / b,
             Func::Div => div_flush(a, b),
             Func::Sqrt => Self::flush(a).sqrt(),
-            _ => f.body_f32::<Self>(Val::new(a), Val::new(b)).0,
+            _ => {
+                let fast = f.fast_f32::<Self>(Val::new(a), Val::new(b));
+                if fast.doubt.0 { Self::slow_f32(f, a, b) } else { fast.value.0 }
+            }
         })
     }
 }

@@ -93,53 +93,7 @@ pub enum Compare {
     Ge,
 }
 
-/// Functions built from the primitives; each has one body in [`crate::functions`], for f32 and for f64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Func {
-    Div,
-    Sqrt,
-    Exp,
-    Expm1,
-    Log,
-    Log1p,
-    Tanh,
-    Sigmoid,
-    /// sin(πx), cos(πx)
-    SinPi,
-    CosPi,
-}
-
-impl Func {
-    pub const ALL: [Func; 10] = [
-        Func::Div,
-        Func::Sqrt,
-        Func::Exp,
-        Func::Expm1,
-        Func::Log,
-        Func::Log1p,
-        Func::Tanh,
-        Func::Sigmoid,
-        Func::SinPi,
-        Func::CosPi,
-    ];
-    pub const fn arity(self) -> usize {
-        if matches!(self, Func::Div) { 2 } else { 1 }
-    }
-    pub const fn name(self) -> &'static str {
-        match self {
-            Func::Div => "div",
-            Func::Sqrt => "sqrt",
-            Func::Exp => "exp",
-            Func::Expm1 => "expm1",
-            Func::Log => "log",
-            Func::Log1p => "log1p",
-            Func::Tanh => "tanh",
-            Func::Sigmoid => "sigmoid",
-            Func::SinPi => "sinpi",
-            Func::CosPi => "cospi",
-        }
-    }
-}
+pub use crate::functions::Func;
 
 /// One reading of lane arithmetic: a value's representation and the primitives on it.
 pub trait Real: Sized + Copy + 'static {

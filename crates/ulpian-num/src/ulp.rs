@@ -101,6 +101,8 @@ pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
         Func::Div => a / b,
         Func::Sqrt => a.sqrt(),
         Func::Exp => a.exp(),
+        Func::Exp2 => a.exp2(),
+        Func::Exp10 => 10f64.powf(a),
         Func::Expm1 => a.exp_m1(),
         Func::Log => a.ln(),
         Func::Log1p => a.ln_1p(),

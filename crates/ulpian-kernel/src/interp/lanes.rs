@@ -4,8 +4,9 @@
 //! checked every extent.
 
 use super::isa::per_isa;
+use ulpian_num::functions::ForFunc;
 use ulpian_num::native::Native;
-use ulpian_num::real::{Binary, Compare, Func, Real, Unary};
+use ulpian_num::real::{Binary, Compare, Func, Real, Unary, Val};
 use ulpian_num::{Bf16, Dtype, F16};
 
 /// One run of `n` lanes. Bit i of `splat` says that operand i is one lane, used for all.
@@ -313,34 +314,93 @@ unsafe fn narrow_u8_body<const FMA: bool, const KEEP: bool>(x: Run) {
     unsafe { map1(x, |a: i32| a as u8) }
 }
 
+/// A correctly rounded function: the fast path on vectors, then the slow one on the lanes left in doubt.
+///
+/// # Safety
+/// [`Run`]'s invariant, with f32 lanes.
+#[inline(always)]
+unsafe fn map_rounded<const FMA: bool, const KEEP: bool>(x: Run, f: Func) {
+    const CHUNK: usize = 256;
+    let (step_a, step_b) = ((x.splat & 1 == 0) as usize, (x.splat & 2 == 0) as usize);
+    let mut doubts = [0u32; CHUNK];
+    // SAFETY: the invariant; a splat operand is read at index 0 alone.
+    unsafe {
+        let (d, a, b) = (x.dst.cast::<f32>(), x.a.cast::<f32>(), x.b.cast::<f32>());
+        let mut start = 0;
+        while start < x.n {
+            let n = (x.n - start).min(CHUNK);
+            let mut any = 0;
+            let mut lane = |i: usize, a: f32, b: f32| {
+                let c = f.fast_f32::<Native<FMA, KEEP>>(Val::new(a), Val::new(b));
+                d.add(start + i).write(c.value.0);
+                doubts[i] = c.doubt.0 as u32;
+                any |= c.doubt.0 as u32;
+            };
+            // The index is spelled for each pattern, so that the common ones become vector loops.
+            if f.arity() == 1 || (step_a, step_b) == (1, 1) {
+                let b = if f.arity() == 1 { a } else { b };
+                for i in 0..n {
+                    let at = (start + i) * step_a;
+                    lane(i, a.add(at).read(), b.add(at).read());
+                }
+            } else {
+                for i in 0..n {
+                    lane(i, a.add((start + i) * step_a).read(), b.add((start + i) * step_b).read());
+                }
+            }
+            if any != 0 {
+                for (i, _) in doubts[..n].iter().enumerate().filter(|(_, d)| **d != 0) {
+                    let at = start + i;
+                    let (a, b) = (
+                        a.add(at * step_a).read(),
+                        b.add(if f.arity() == 1 { 0 } else { at * step_b }).read(),
+                    );
+                    d.add(at).write(Native::<FMA, KEEP>::slow_f32(f, a, b));
+                }
+            }
+            start += n;
+        }
+    }
+}
+
 #[inline(always)]
 unsafe fn call_f32_body<const FMA: bool, const KEEP: bool>(f: Func, x: Run) {
-    macro_rules! go {
-        ($($o:ident)*) => {
-            match f {
-                // SAFETY: passed on.
-                $(Func::$o => unsafe { map1(x, |a| Native::<FMA, KEEP>::call::<f32>(Func::$o, a, a)) },)*
-                // SAFETY: passed on. Division, the one function of two operands.
-                _ => unsafe { map2(x, |a, b| Native::<FMA, KEEP>::call::<f32>(Func::Div, a, b)) },
+    struct Lanes<const FMA: bool, const KEEP: bool>(Run);
+    impl<const FMA: bool, const KEEP: bool> ForFunc for Lanes<FMA, KEEP> {
+        #[inline(always)]
+        fn run(self, f: Func) {
+            // SAFETY: made below from a run that keeps the invariant.
+            unsafe {
+                if f.has_slow_f32() {
+                    map_rounded::<FMA, KEEP>(self.0, f)
+                } else if f.arity() == 1 {
+                    map1(self.0, |a| Native::<FMA, KEEP>::call::<f32>(f, a, a))
+                } else {
+                    map2(self.0, |a, b| Native::<FMA, KEEP>::call::<f32>(f, a, b))
+                }
             }
-        };
+        }
     }
-    go!(Sqrt Exp Expm1 Log Log1p Tanh Sigmoid SinPi CosPi)
+    f.each(Lanes::<FMA, KEEP>(x))
 }
 
 #[inline(always)]
 unsafe fn call_f64_body<const FMA: bool, const KEEP: bool>(f: Func, x: Run) {
-    macro_rules! go {
-        ($($o:ident)*) => {
-            match f {
-                // SAFETY: passed on.
-                $(Func::$o => unsafe { map1(x, |a| Native::<FMA, false>::call::<f64>(Func::$o, a, a)) },)*
-                // SAFETY: passed on. Division, the one function of two operands.
-                _ => unsafe { map2(x, |a, b| Native::<FMA, false>::call::<f64>(Func::Div, a, b)) },
+    struct Lanes<const FMA: bool>(Run);
+    impl<const FMA: bool> ForFunc for Lanes<FMA> {
+        #[inline(always)]
+        fn run(self, f: Func) {
+            // SAFETY: made below from a run that keeps the invariant.
+            unsafe {
+                if f.arity() == 1 {
+                    map1(self.0, |a| Native::<FMA, false>::call::<f64>(f, a, a))
+                } else {
+                    map2(self.0, |a, b| Native::<FMA, false>::call::<f64>(f, a, b))
+                }
             }
-        };
+        }
     }
-    go!(Sqrt Exp Expm1 Log Log1p Tanh Sigmoid SinPi CosPi)
+    f.each(Lanes::<FMA>(x))
 }
 
 per_isa!(unary_f32 = unary_f32_body(op: Unary, x: Run));

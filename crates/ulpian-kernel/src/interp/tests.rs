@@ -183,7 +183,7 @@ fn results_in_the_subnormal_range_are_flushed_alike() {
 #[test]
 fn functions_agree_with_the_oracle() {
     let mut rng = Random(2);
-    for f in Func::ALL {
+    for &f in Func::ALL {
         let k = elementwise(f.name(), false, &[Dtype::F32, Dtype::F32], Dtype::F32, 128, |_, x| {
             Traced::call::<f32>(f, x[0], if f.arity() == 1 { x[0] } else { x[1] })
         });

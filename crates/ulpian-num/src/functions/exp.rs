@@ -1,16 +1,22 @@
-//! exp and expm1.
+//! exp, exp2, exp10 and expm1.
 //!
-//! x = k·ln2 + r with |r| <= ln2/2, r kept as an unevaluated pair; e^r = 1 + r + r²P(r), summed so that only the last
-//! addition rounds at full size; the scale 2^k comes last, in two exact factors, and a result below the normal range
-//! is then flushed. The flush is by `Val::flush` on a product that a keeping device rounds gradually: the two agree
-//! because no f32 argument has e^x rounding into [2^-126 - 2^-150, 2^-126) (tested).
+//! b^x = 2^y with y = x·log2(b). y is taken as a pair, y = k + t with |t| <= 1/2, and 2^t from one polynomial whose
+//! first five coefficients are pairs: error below 2^-38.9 relative. The slow path multiplies the significand of x by 96
+//! bits of log2(b), exactly, splits the product at the binary point, and evaluates 2^t to 2^-59 in fixed point.
+//! The scale 2^k goes onto the exponent bits last. Results that are not normal are the slow path's, and beyond |y| =
+//! 150 the answer is zero or infinity outright.
 //!
-//! expm1 is 2^k·((1 - 2^-k) + r + r²P(r)), the bracket as an unevaluated pair before the scale is applied.
+//! f64: x = k·ln2 + r with |r| <= ln2/2, r kept as an unevaluated pair; e^r = 1 + r + r²P(r), summed so that only the
+//! last addition rounds at full size. expm1 is 2^k·((1 - 2^-k) + r + r²P(r)), the bracket as an unevaluated pair before
+//! the scale is applied.
 
-use super::pair::{fast_two_sum, two_sum};
+use super::candidate::Candidate;
+use super::constants::exp as c;
+use super::pair::{fast_two_sum, poly_pair_f32, two_sum};
+use super::wide::{Wide, Word, poly_fixed};
 use super::{
     INF_BITS, INF_BITS64, d, f, i, l, magnitude_f32, magnitude_f64, poly_f32, poly_f64, pow2_f32, pow2_f64,
-    scale_f32, scale_f64, sign_f32, sign_f64, with_sign_f32, with_sign_f64,
+    scale_f32, scale_f64, sign_f32, sign_f64, u, with_sign_f32, with_sign_f64,
 };
 use crate::real::{Real, Val};
 
@@ -60,15 +66,147 @@ pub(super) fn parts_f64<R: Real>(x: Val<R, f64>) -> (Val<R, i64>, Val<R, f64>, V
     (k, r, r.raw_mul(r).raw_mul(p).raw_add(low))
 }
 
+/// x·(base.0 + base.1) as k + high + low: k an integer, |high| <= 1/2, low below a unit of high. |x·base| < 2^22.
 #[inline(always)]
-pub(super) fn exp_f32<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+pub(super) fn turns_f32<R: Real>(
+    x: Val<R, f32>,
+    base: (f32, f32),
+) -> (Val<R, i32>, Val<R, f32>, Val<R, f32>) {
+    let p = x.raw_mul(f(base.0));
+    let e = x.raw_fma(f(base.1), x.raw_fma(f(base.0), -p));
+    // Adding 1.5·2^23 rounds to an integer and leaves it in the low bits.
+    let t = p.raw_add(f(12582912.0));
+    let k = t.bitcast::<i32>() - i(0x4b40_0000);
+    let (high, low) = fast_two_sum(p.raw_sub(t.raw_sub(f(12582912.0))), e);
+    (k, high, low)
+}
+
+/// 2^(high + low) as a pair, for |high| <= 1/2, to 2^-38.9.
+#[inline(always)]
+pub(super) fn exp2_pair_f32<R: Real>(high: Val<R, f32>, low: Val<R, f32>) -> (Val<R, f32>, Val<R, f32>) {
+    let (h, l) = poly_pair_f32(high, &c::EXP2_PAIRS, &c::EXP2_SINGLES);
+    (h, h.raw_fma(low.raw_mul(f(c::LN_2.0)), l))
+}
+
+/// Magnitudes of arguments: up to `normal` the result is a normal float, from `beyond` it is zero or infinity.
+struct Range {
+    normal: f32,
+    beyond: f32,
+}
+
+#[inline(always)]
+fn power_fast<R: Real>(x: Val<R, f32>, base: (f32, f32), range: Range) -> Candidate<R> {
     let m = magnitude_f32(x);
-    // Beyond 104 the answer is 0 or infinity all the same.
-    let clamped = with_sign_f32(m.int_min(i(104f32.to_bits() as i32)).bitcast(), sign_f32(x));
-    let (k, r, q) = parts_f32(clamped);
-    let (s, e) = fast_two_sum(f(1.0), r);
-    let y = scale_f32(s.raw_add(e.raw_add(q)), k).flush();
-    Val::select(m.gt(i(INF_BITS)), x, y)
+    let (k, high, low) = turns_f32(x, base);
+    let (h, l) = exp2_pair_f32(high, low);
+    let y = Candidate::absolute(h, l, ERROR);
+    let value = (y.value.bitcast::<i32>() + k.shl(i(23))).bitcast::<f32>();
+    let y = Candidate { value, ..y }.doubt_also(m.gt(i(range.normal.to_bits() as i32)));
+    let limit = Val::select(x.bitcast::<i32>().lt(i(0)), i(0), i(INF_BITS)).bitcast();
+    let limit = Val::select(m.gt(i(INF_BITS)), x, limit);
+    y.unless(m.ge(i(range.beyond.to_bits() as i32)), limit)
+}
+
+/// Twice what the pairs err by, relative to results in [0.7, 1.42].
+const ERROR: f32 = 1.0 / (1u64 << 37) as f32;
+
+/// x·words·2^-`unit` as k + t: t signed in units of 2^-64, from -1/2 up to 1/2, cut at 2^-64; |x| < 2^11.
+#[inline(always)]
+pub(super) fn turns_wide<R: Real>(x: Wide<R>, words: [u32; 3], unit: i32) -> (Val<R, i32>, Word<R>) {
+    let ([c0, c1, c2], m) = (words.map(u), x.m);
+    let at = |w: Word<R>| Word { hi: u(0), lo: w.hi };
+    let product = |a: Val<R, u32>, b: Val<R, u32>| Word { hi: a.mul_hi(b), lo: a * b };
+    // The highest three words of five; what is cut is below 3 units of the third.
+    let third = Word { hi: u(0), lo: (m.lo).mul_hi(c1) } + Word { hi: u(0), lo: m.hi.mul_hi(c0) };
+    let cross = [product(m.lo, c2), product(m.hi, c1)];
+    let low = third + Word { hi: u(0), lo: cross[0].lo } + Word { hi: u(0), lo: cross[1].lo };
+    let top = product(m.hi, c2) + at(cross[0]) + at(cross[1]) + at(low);
+    // In units of 2^(x.exp + 1 - unit); down to units of 2^-64.
+    let n = (i(unit - 65) - x.exp).int_max(i(0)).int_min(i(95)).bitcast::<u32>();
+    let far = n.ge(u(32));
+    let w = |v: Val<R, u32>, down: Val<R, u32>| Val::select(far, v, down);
+    let (a2, a1, a0) = (w(u(0), top.hi), w(top.hi, top.lo), w(top.lo, low.lo));
+    let further = n.ge(u(64));
+    let (a1, a0) = (Val::select(further, u(0), a1), Val::select(further, a1, a0));
+    let s = n.bit_and(u(31));
+    let join = |high: Val<R, u32>, low: Val<R, u32>| low.shr(s).bit_or(high.shl(u(1)).shl(u(31) - s));
+    let t = Word { hi: join(a2, a1), lo: join(a1, a0) };
+    let k = (a2.shr(s) + t.hi.shr(u(31))).bitcast::<i32>();
+    let negative = x.sign.differs(u(0));
+    (Val::select(negative, -k, k), t.negate_if(negative))
+}
+
+/// 2^t, t signed in units of 2^-64, to 2^-59 relative.
+#[inline(always)]
+pub(super) fn exp2_wide<R: Real>(t: Word<R>) -> Wide<R> {
+    Wide::from_fixed(2, poly_fixed(t.sar_by(1), &c::EXP2_FIXED))
+}
+
+/// e^x for |x| < 2^11, to 2^-59 relative.
+#[inline(always)]
+pub(super) fn exp_wide<R: Real>(x: Wide<R>) -> Wide<R> {
+    let (k, t) = turns_wide(x, c::LOG2_E_WORDS, 95);
+    exp2_wide(t).scaled(k)
+}
+
+/// e^x.
+#[inline(always)]
+pub(super) fn exp_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
+    power_fast(x, c::LOG2_E, Range { normal: 87.0, beyond: 104.0 })
+}
+
+/// The slow path of [`exp_fast`], for |x| < 2^7.
+#[inline(always)]
+pub(super) fn exp_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+    exp_wide(Wide::from_f32(x)).round_f32()
+}
+
+/// b^x from log2(b) in units of 2^-`unit`, within 0.51 ULP; beyond `limit` the answer is 0 or infinity.
+#[inline(always)]
+fn power_f64<R: Real>(x: Val<R, f64>, words: [u32; 3], unit: i32, limit: f64) -> Val<R, f64> {
+    let m = magnitude_f64(x);
+    let held = with_sign_f64(m.int_min(l(limit.to_bits() as i64)).bitcast(), sign_f64(x));
+    let (k, t) = turns_wide(Wide::from_f64(held), words, unit);
+    Val::select(m.gt(l(INF_BITS64)), x, exp2_wide(t).scaled(k).round_f64())
+}
+
+/// 1 in units of 2^-95.
+const ONE_WORDS: [u32; 3] = [0, 0, 1 << 31];
+
+/// 2^x.
+#[inline(always)]
+pub(super) fn exp2_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
+    power_fast(x, (1.0, 0.0), Range { normal: 126.0, beyond: 152.0 })
+}
+
+/// The slow path of [`exp2_fast`].
+#[inline(always)]
+pub(super) fn exp2_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+    let (k, t) = turns_wide(Wide::from_f32(x), ONE_WORDS, 95);
+    exp2_wide(t).scaled(k).round_f32()
+}
+
+#[inline(always)]
+pub(super) fn exp2_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
+    power_f64(x, ONE_WORDS, 95, 1100.0)
+}
+
+/// 10^x.
+#[inline(always)]
+pub(super) fn exp10_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
+    power_fast(x, c::LOG2_10, Range { normal: 37.9, beyond: 46.0 })
+}
+
+/// The slow path of [`exp10_fast`].
+#[inline(always)]
+pub(super) fn exp10_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+    let (k, t) = turns_wide(Wide::from_f32(x), c::LOG2_10_WORDS, 94);
+    exp2_wide(t).scaled(k).round_f32()
+}
+
+#[inline(always)]
+pub(super) fn exp10_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
+    power_f64(x, c::LOG2_10_WORDS, 94, 340.0)
 }
 
 #[inline(always)]

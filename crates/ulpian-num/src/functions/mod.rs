@@ -24,6 +24,8 @@
 //! | sin πx | 0.639 (every 4099th; bound 0.7) | | 0.614 | 0.7 |
 //! | cos πx | 0.643 (every 4099th; bound 0.7) | | 0.547 | 0.7 |
 
+mod candidate;
+mod constants;
 mod div;
 mod exp;
 mod log;
@@ -32,41 +34,122 @@ mod sigmoid;
 mod sqrt;
 mod tanh;
 mod trig;
+mod wide;
 
-use crate::real::{Func, Real, Val};
+use crate::real::{Real, Val};
+
+pub use candidate::Candidate;
+
+/// The table of functions: name, number of arguments, f32 fast path (and slow path, if the fast one can be in doubt),
+/// f64 body. Everything else about the list follows from it.
+macro_rules! table {
+    ($($(#[$doc:meta])* $op:ident $name:literal $arity:literal ($a:ident, $b:ident):
+        $fast:expr $(, slow $slow:expr)?; $double:expr;)*) => {
+        /// Functions built from the primitives; each has its bodies in [`crate::functions`], for f32 and for f64.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Func {
+            $($(#[$doc])* $op,)*
+        }
+
+        impl Func {
+            pub const ALL: &'static [Func] = &[$(Func::$op),*];
+            pub const fn arity(self) -> usize {
+                match self {
+                    $(Func::$op => $arity,)*
+                }
+            }
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Func::$op => $name,)*
+                }
+            }
+            /// Whether the fast path can be in doubt.
+            pub const fn has_slow_f32(self) -> bool {
+                match self {
+                    $(Func::$op => [$(stringify!($slow),)? ""].len() == 2,)*
+                }
+            }
+            /// Whether every f32 result is the nearest float (0.5 ULP).
+            pub const fn correctly_rounded(self) -> bool {
+                self.has_slow_f32() || matches!(self, Func::Div | Func::Sqrt)
+            }
+            /// The function's f32 fast path; `b` is read by two-place functions only. Where it is in doubt
+            /// [`Func::slow_f32`] answers.
+            #[inline(always)]
+            pub fn fast_f32<R: Real>(self, a: Val<R, f32>, b: Val<R, f32>) -> Candidate<R> {
+                match self {
+                    $(Func::$op => {
+                        let ($a, $b) = (a, b);
+                        $fast
+                    })*
+                }
+            }
+            /// The function's f32 slow path, for the arguments [`Func::fast_f32`] leaves in doubt; elsewhere its answer
+            /// means nothing. `None` for functions whose fast path never doubts.
+            #[inline(always)]
+            pub fn slow_f32<R: Real>(self, a: Val<R, f32>, b: Val<R, f32>) -> Option<Val<R, f32>> {
+                match self {
+                    $($(Func::$op => {
+                        let ($a, $b) = (a, b);
+                        Some($slow)
+                    })?)*
+                    #[allow(unreachable_patterns)]
+                    _ => None,
+                }
+            }
+            /// The function's f64 body; `b` is read by two-place functions only.
+            #[inline(always)]
+            pub fn body_f64<R: Real>(self, a: Val<R, f64>, b: Val<R, f64>) -> Val<R, f64> {
+                match self {
+                    $(Func::$op => {
+                        let ($a, $b) = (a, b);
+                        $double
+                    })*
+                }
+            }
+            /// Runs `job` with the function as a constant, so that a loop inside is compiled for each function.
+            #[inline(always)]
+            pub fn each<J: ForFunc>(self, job: J) {
+                match self {
+                    $(Func::$op => job.run(Func::$op),)*
+                }
+            }
+        }
+    };
+}
+
+/// A job for [`Func::each`]; `run` should be always inlined.
+pub trait ForFunc {
+    fn run(self, f: Func);
+}
+
+table! {
+    Div "div" 2 (a, b): Candidate::sure(div::div_f32(a, b)); div::div_f64(a, b);
+    Sqrt "sqrt" 1 (a, _b): Candidate::sure(sqrt::sqrt_f32(a)); sqrt::sqrt_f64(a);
+    Exp "exp" 1 (a, _b): exp::exp_fast(a), slow exp::exp_slow(a); exp::exp_f64(a);
+    /// 2^x
+    Exp2 "exp2" 1 (a, _b): exp::exp2_fast(a), slow exp::exp2_slow(a); exp::exp2_f64(a);
+    /// 10^x
+    Exp10 "exp10" 1 (a, _b): exp::exp10_fast(a), slow exp::exp10_slow(a); exp::exp10_f64(a);
+    Expm1 "expm1" 1 (a, _b): Candidate::sure(exp::expm1_f32(a)); exp::expm1_f64(a);
+    Log "log" 1 (a, _b): Candidate::sure(log::log_f32(a)); log::log_f64(a);
+    Log1p "log1p" 1 (a, _b): Candidate::sure(log::log1p_f32(a)); log::log1p_f64(a);
+    Tanh "tanh" 1 (a, _b): Candidate::sure(tanh::tanh_f32(a)); tanh::tanh_f64(a);
+    Sigmoid "sigmoid" 1 (a, _b): Candidate::sure(sigmoid::sigmoid_f32(a)); sigmoid::sigmoid_f64(a);
+    /// sin(πx)
+    SinPi "sinpi" 1 (a, _b): Candidate::sure(trig::sin_pi_f32(a)); trig::sin_pi_f64(a);
+    /// cos(πx)
+    CosPi "cospi" 1 (a, _b): Candidate::sure(trig::cos_pi_f32(a)); trig::cos_pi_f64(a);
+}
 
 impl Func {
-    /// The function's f32 body; `b` is read by two-place functions only.
+    /// The function's f32 value on one lane, both paths: the meaning of a call.
     #[inline(always)]
     pub fn body_f32<R: Real>(self, a: Val<R, f32>, b: Val<R, f32>) -> Val<R, f32> {
-        match self {
-            Func::Div => div::div_f32(a, b),
-            Func::Sqrt => sqrt::sqrt_f32(a),
-            Func::Exp => exp::exp_f32(a),
-            Func::Expm1 => exp::expm1_f32(a),
-            Func::Log => log::log_f32(a),
-            Func::Log1p => log::log1p_f32(a),
-            Func::Tanh => tanh::tanh_f32(a),
-            Func::Sigmoid => sigmoid::sigmoid_f32(a),
-            Func::SinPi => trig::sin_pi_f32(a),
-            Func::CosPi => trig::cos_pi_f32(a),
-        }
-    }
-
-    /// The function's f64 body; `b` is read by two-place functions only.
-    #[inline(always)]
-    pub fn body_f64<R: Real>(self, a: Val<R, f64>, b: Val<R, f64>) -> Val<R, f64> {
-        match self {
-            Func::Div => div::div_f64(a, b),
-            Func::Sqrt => sqrt::sqrt_f64(a),
-            Func::Exp => exp::exp_f64(a),
-            Func::Expm1 => exp::expm1_f64(a),
-            Func::Log => log::log_f64(a),
-            Func::Log1p => log::log1p_f64(a),
-            Func::Tanh => tanh::tanh_f64(a),
-            Func::Sigmoid => sigmoid::sigmoid_f64(a),
-            Func::SinPi => trig::sin_pi_f64(a),
-            Func::CosPi => trig::cos_pi_f64(a),
+        let fast = self.fast_f32(a, b);
+        match self.slow_f32(a, b) {
+            Some(slow) => Val::select(fast.doubt, slow, fast.value),
+            None => fast.value,
         }
     }
 }
@@ -87,6 +170,10 @@ fn d<R: Real>(x: f64) -> Val<R, f64> {
 }
 #[inline(always)]
 fn i<R: Real>(x: i32) -> Val<R, i32> {
+    Val::lit(x)
+}
+#[inline(always)]
+fn u<R: Real>(x: u32) -> Val<R, u32> {
     Val::lit(x)
 }
 #[inline(always)]

@@ -28,6 +28,28 @@ pub(super) fn two_prod_f32<R: Real>(a: Val<R, f32>, b: Val<R, f32>) -> (Val<R, f
     (p, a.raw_fma(b, -p))
 }
 
+/// A polynomial as a pair, lowest coefficient first: `singles` by Horner's rule in floats, then a step for each of
+/// `pairs`. A step h' = c + x·h rounds once, and its error c + x·h - h' is exact but for a last rounding, because c is
+/// at least twice x·h in magnitude; so a step loses about 2^-47 of its result.
+#[inline(always)]
+pub(super) fn poly_pair_f32<R: Real>(
+    x: Val<R, f32>,
+    pairs: &[(f32, f32)],
+    singles: &[f32],
+) -> (Val<R, f32>, Val<R, f32>) {
+    let q = super::poly_f32(x, singles);
+    let (c, rest) = (pairs[pairs.len() - 1], &pairs[..pairs.len() - 1]);
+    let mut h = x.raw_fma(q, f(c.0));
+    let mut l = x.raw_fma(q, f(c.0).raw_sub(h)).raw_add(f(c.1));
+    for c in rest.iter().rev() {
+        let next = x.raw_fma(h, f(c.0));
+        let error = x.raw_fma(h, f(c.0).raw_sub(next));
+        l = x.raw_fma(l, error).raw_add(f(c.1));
+        h = next;
+    }
+    (h, l)
+}
+
 /// Two halves of at most 26 bits each; cutting bits off, unlike Veltkamp's product, cannot overflow.
 #[inline(always)]
 fn halves<R: Real>(a: Val<R, f64>) -> (Val<R, f64>, Val<R, f64>) {

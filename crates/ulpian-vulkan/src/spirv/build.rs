@@ -49,7 +49,11 @@ pub struct Builder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Routine {
     Func(Func),
-    SoftFma { flush: bool },
+    /// The path for f32 lanes that the function's fast path leaves in doubt.
+    Slow(Func),
+    SoftFma {
+        flush: bool,
+    },
 }
 
 impl Builder {

@@ -162,7 +162,7 @@ fn reductions_agree_in_every_shape() {
 
 #[test]
 fn functions_agree_on_any_bits() {
-    for f in Func::ALL {
+    for &f in Func::ALL {
         for d in [Dtype::F32, Dtype::F64] {
             let n = 4096;
             let inputs = [random(d, n, 7, true), random(d, n, 8, true), vec![0; n * d.size()]];

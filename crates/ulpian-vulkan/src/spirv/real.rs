@@ -209,11 +209,24 @@ impl Builder {
         }
         self.record(|| fma_in_words::<Emit>(Val::new(a), Val::new(b), Val::new(c)).0)
     }
+    /// A function's body: in f32 the fast path, and a branch to the slow one for lanes in doubt.
     fn body(&mut self, func: Func, d: Dtype, a: Id, b: Id) -> Id {
-        self.record(|| match d {
-            Dtype::F32 => func.body_f32::<Emit>(Val::new(a), Val::new(b)).0,
-            _ => func.body_f64::<Emit>(Val::new(a), Val::new(b)).0,
-        })
+        if d != Dtype::F32 {
+            return self.record(|| func.body_f64::<Emit>(Val::new(a), Val::new(b)).0);
+        }
+        let fast = self.record(|| func.fast_f32::<Emit>(Val::new(a), Val::new(b)));
+        if !func.has_slow_f32() {
+            return fast.value.0;
+        }
+        let t = self.ty(d);
+        let slow = self.routine(Routine::Slow(func), d);
+        let args = if func.arity() == 2 { vec![slow, a, b] } else { vec![slow, a] };
+        self.choose(fast.doubt.0, &[t], |b| vec![b.op(op::FUNCTION_CALL, t, &args)], |_| vec![fast.value.0])
+            [0]
+    }
+
+    fn slow_body(&mut self, func: Func, a: Id, b: Id) -> Option<Id> {
+        self.record(|| func.slow_f32::<Emit>(Val::new(a), Val::new(b))).map(|y| y.0)
     }
 
     /// Writes the bodies of all routines called so far, and of those they call.
@@ -224,11 +237,15 @@ impl Builder {
                 Routine::SoftFma { flush } => {
                     self.function(id, t, &[t, t, t], |b, p| Some(b.soft_fma(flush, p[0], p[1], p[2])))
                 }
-                Routine::Func(func) => {
+                Routine::Func(func) | Routine::Slow(func) => {
                     let args = vec![t; func.arity()];
                     self.function(id, t, &args, |b, p| {
                         let (x, y) = (p[0], *p.last().unwrap_or(&p[0]));
-                        Some(b.body(func, d, x, y))
+                        if let Routine::Slow(_) = r {
+                            b.slow_body(func, x, y)
+                        } else {
+                            Some(b.body(func, d, x, y))
+                        }
                     });
                 }
             }

@@ -325,7 +325,7 @@ pub(super) fn function(f: Func, d: Dtype) -> Kernel {
 
 #[test]
 fn every_function_is_valid_in_both_float_types() {
-    for f in Func::ALL {
+    for &f in Func::ALL {
         for d in [F32, F64] {
             for caps in [full(), plain()] {
                 checked(&function(f, d), &caps);

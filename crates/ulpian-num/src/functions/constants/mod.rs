@@ -1,0 +1,5 @@
+//! The functions' constants, all written by `tools/generate.py`.
+// First halves of pairs look like shorter spellings of the standard library's constants, and are exact as they are.
+#![allow(clippy::approx_constant)]
+
+pub(super) mod exp;
