@@ -110,7 +110,7 @@ fn power_fast<R: Real>(x: Val<R, f32>, base: (f32, f32), range: Range) -> Candid
 /// Twice what the pairs err by, relative to results in [0.7, 1.42].
 const ERROR: f32 = 1.0 / (1u64 << 37) as f32;
 
-/// x·words·2^-`unit` as k + t: t signed in units of 2^-64, from -1/2 up to 1/2, cut at 2^-64; |x| < 2^11.
+/// x·words·2^-`unit` as k + t: t signed in units of 2^-63, |t| <= 1/2, cut there; |x| < 2^11.
 #[inline(always)]
 pub(super) fn turns_wide<R: Real>(x: Wide<R>, words: [u32; 3], unit: i32) -> (Val<R, i32>, Word<R>) {
     let ([c0, c1, c2], m) = (words.map(u), x.m);
@@ -133,13 +133,14 @@ pub(super) fn turns_wide<R: Real>(x: Wide<R>, words: [u32; 3], unit: i32) -> (Va
     let t = Word { hi: join(a2, a1), lo: join(a1, a0) };
     let k = (a2.shr(s) + t.hi.shr(u(31))).bitcast::<i32>();
     let negative = x.sign.differs(u(0));
-    (Val::select(negative, -k, k), t.negate_if(negative))
+    // Halved first: -1/2 has no negative in units of 2^-64.
+    (Val::select(negative, -k, k), t.sar_by(1).negate_if(negative))
 }
 
-/// 2^t, t signed in units of 2^-64, to 2^-59 relative.
+/// 2^t, t signed in units of 2^-63, to 2^-59 relative.
 #[inline(always)]
 pub(super) fn exp2_wide<R: Real>(t: Word<R>) -> Wide<R> {
-    Wide::from_fixed(2, poly_fixed(t.sar_by(1), &c::EXP2_FIXED))
+    Wide::from_fixed(2, poly_fixed(t, &c::EXP2_FIXED))
 }
 
 /// e^x for |x| < 2^11, to 2^-59 relative.
