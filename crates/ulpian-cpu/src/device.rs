@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use ulpian_kernel::device::{Binding, Device, DeviceError, DeviceFacts, Launch, Memory, Verdict};
+use ulpian_kernel::faults::FaultPlan;
 use ulpian_kernel::interp::{Isa, Plan, Product, RawBuffer, Scratch};
 use ulpian_num::Dtype;
 
@@ -42,25 +43,12 @@ fn refused(reason: String) -> DeviceError {
     DeviceError::Refused { device: "cpu".into(), reason }
 }
 
-/// The allocation that fails, from the text of `ULPIAN_FAULT`; 0 for none. The list's other faults are not this
-/// device's.
-pub(crate) fn planted(faults: &str) -> Result<u64, DeviceError> {
-    match faults.split(',').find_map(|item| item.trim().strip_prefix("oom:")) {
-        Some(n) => n
-            .parse()
-            .ok()
-            .filter(|&n| n > 0)
-            .ok_or_else(|| refused(format!("ULPIAN_FAULT={faults}: wanted oom:N with N from 1"))),
-        None => Ok(0),
-    }
-}
-
 impl Cpu {
     /// Opens the CPU and tests its arithmetic.
     ///
     /// # Errors
     /// [`DeviceError::Refused`] for an instruction set that the machine lacks, a malformed variable, or arithmetic
-    /// that fails the self-test.
+    /// that fails the self-test; [`DeviceError::Setting`] for a malformed `ULPIAN_FAULT`.
     pub fn new(options: Options) -> Result<Cpu, DeviceError> {
         let threads = match (options.threads, std::env::var("ULPIAN_THREADS")) {
             (Some(n), _) => n,
@@ -82,10 +70,7 @@ impl Cpu {
             let best = Isa::best().name();
             return Err(refused(format!("this machine has no {}; use ULPIAN_ISA={best}", isa.name())));
         }
-        let fault = match std::env::var("ULPIAN_FAULT") {
-            Ok(text) => planted(&text)?,
-            Err(_) => 0,
-        };
+        let fault = FaultPlan::from_env()?.oom.unwrap_or(0);
         let pool = Pool::new(threads.clamp(1, 1024));
         let self_test = self_test(isa);
         if let Some((what, _)) = self_test.iter().find(|(_, v)| matches!(v, Verdict::Fail(_))) {

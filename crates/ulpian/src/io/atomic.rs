@@ -4,6 +4,8 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use ulpian_kernel::device::DeviceError;
+use ulpian_kernel::faults::FaultPlan;
 
 /// Why a file was not written. What stood at its path before stands there still.
 #[derive(Debug, thiserror::Error)]
@@ -14,8 +16,9 @@ pub enum WriteError {
     NoFolder { path: PathBuf },
     #[error("{}: not an ordinary file, and will not be replaced by one; choose another path", path.display())]
     NotAFile { path: PathBuf },
-    #[error("ULPIAN_FAULT={text}: wanted disk:N with a number of bytes")]
-    Fault { text: String },
+    /// A malformed `ULPIAN_FAULT`.
+    #[error(transparent)]
+    Fault(#[from] DeviceError),
     #[error("{}: cannot be written ({step}: {source}); nothing was changed there", path.display())]
     Io { path: PathBuf, step: &'static str, source: io::Error },
 }
@@ -24,18 +27,9 @@ pub enum WriteError {
 /// error the temporary file is removed and `path` is as it was. A symbolic link is followed, a device or folder refused.
 ///
 /// The environment variable `ULPIAN_FAULT=disk:N` makes every write fail as a full disk does after N bytes: for tests
-/// of what a program does then. (The variable is a comma-separated list; its other entries are faults of devices.)
+/// of what a program does then. (The variable's other entries are faults of devices: [`ulpian_kernel::faults`].)
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
-    let faults = std::env::var("ULPIAN_FAULT").unwrap_or_default();
-    write_limited(path, bytes, planted_limit(&faults)?)
-}
-
-/// The bytes after which writing fails, from the text of `ULPIAN_FAULT`.
-fn planted_limit(faults: &str) -> Result<Option<u64>, WriteError> {
-    match faults.split(',').find_map(|item| item.trim().strip_prefix("disk:")) {
-        Some(n) => n.parse().map(Some).map_err(|_| WriteError::Fault { text: faults.into() }),
-        None => Ok(None),
-    }
+    write_limited(path, bytes, FaultPlan::from_env()?.disk)
 }
 
 const CHUNK: usize = 1 << 20;
@@ -192,17 +186,6 @@ mod tests {
         let folder = Folder::new("first");
         assert!(write_limited(&folder.0.join("a"), b"12345", Some(2)).is_err());
         assert!(folder.names().is_empty());
-    }
-
-    #[test]
-    fn the_planted_fault_is_read_among_others_and_nonsense_refused() {
-        let read = |text: &str| planted_limit(text).ok();
-        assert_eq!(read(""), Some(None));
-        assert_eq!(read("oom:3,lost:1"), Some(None));
-        assert_eq!(read("oom:3, disk:70"), Some(Some(70)));
-        assert_eq!(read("disk:0"), Some(Some(0)));
-        assert_eq!(read("disk:x"), None);
-        assert_eq!(read("disk:"), None);
     }
 
     #[test]
