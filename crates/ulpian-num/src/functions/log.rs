@@ -5,8 +5,10 @@
 //! log(1+f) = f - f²/2 + s·(f²/2 + s²L(s²)) (fdlibm's form). log1p splits 1 + x into a rounded sum and its error,
 //! which is scaled along with m.
 
+use super::constants::log as c;
 use super::pair::{fast_two_sum, reciprocal_f64, two_sum};
-use super::{INF_BITS, INF_BITS64, d, f, i, l, magnitude_f32, magnitude_f64, poly_f32, poly_f64};
+use super::wide::{Wide, Word, poly_fixed};
+use super::{INF_BITS, INF_BITS64, d, f, i, l, magnitude_f32, magnitude_f64, poly_f32, poly_f64, u};
 use crate::functions::keeps_subnormals;
 use crate::real::{Real, Val};
 
@@ -147,4 +149,81 @@ pub(super) fn log1p_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     let negative = bits.lt(l(0));
     let y = specials_f64(bits, negative.and(mag.equals(one)), negative.and(mag.gt(one)), y);
     Val::select(mag.lt(l(0x3c90_0000_0000_0000)), x, y)
+}
+
+#[inline(always)]
+fn wide<R: Real>((negative, exp, m): (bool, i32, u64)) -> Wide<R> {
+    Wide::lit(negative, exp, m)
+}
+
+/// 2·atanh(s) = log((1 + s)/(1 - s)) for |s| <= (√2 - 1)/(√2 + 1), to 2^-59.5 relative.
+#[inline(always)]
+pub(super) fn twice_atanh_wide<R: Real>(s: Wide<R>) -> Wide<R> {
+    // In units of 2^-65, so that the square, times 32, is in units of 2^-63.
+    let t = s.abs().scaled(i(2)).to_fixed();
+    let y = t.mul_high(t).shl_by(2);
+    // y·P in units of 2^-60 is z·P in units of 2^-65.
+    let rest = y.mul_signed(poly_fixed(y, &c::ATANH_FIXED)).sar_by(2);
+    s * Wide { sign: u(0), exp: i(1), m: Word::lit(1 << 63) + rest }
+}
+
+/// A positive number as 2^k·m with m in [√½, √2): k and log(m), the latter to 2^-59 relative near 1 too.
+#[inline(always)]
+fn log_parts_wide<R: Real>(x: Wide<R>) -> (Val<R, i32>, Wide<R>) {
+    let big = x.m.hi.ge(u(0xb504_f334));
+    // m - 1 exactly, in units of 2^-63, or of 2^-64 where m is half the significand; m + 1 likewise, cut.
+    let below = Word::select(big, -x.m, x.m - Word::lit(1 << 63));
+    let sign = Val::select(big, u(1 << 31), u(0));
+    let numerator = Wide::normal(sign, Val::select(big, i(-1), i(0)), below);
+    let half = x.m.shr_by(1);
+    let above = Word::select(big, half + Word::lit(1 << 63), half + Word::lit(1 << 62));
+    let denominator = Wide { sign: u(0), exp: Val::select(big, i(0), i(1)), m: above };
+    let k = x.exp + Val::select(big, i(1), i(0));
+    (k, twice_atanh_wide(numerator / denominator))
+}
+
+/// The natural logarithm of a positive number, to 2^-59 relative; zero gives a finite number that means nothing.
+#[inline(always)]
+pub(super) fn log_wide<R: Real>(x: Wide<R>) -> Wide<R> {
+    let (k, rest) = log_parts_wide(x);
+    Wide::from_i32(k) * wide(c::LN_2_WIDE) + rest
+}
+
+/// log(1 + x) for x > -1, to 2^-58 relative near 0 too.
+#[inline(always)]
+pub(super) fn log1p_wide<R: Real>(x: Wide<R>) -> Wide<R> {
+    let one = Wide::lit(false, 0, 1 << 63);
+    // Between -1/4 and 1/4 the sum would lose what matters.
+    let near = twice_atanh_wide(x / (x + one.scaled(i(1))));
+    Wide::select(x.exp.lt(i(-2)), near, log_wide(x + one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::Native;
+
+    type N = Native<false, true>;
+
+    /// `f` rounded to f64 is within a unit of the library's over random arguments and near 1.
+    #[test]
+    fn wide_logarithms_are_within_a_unit_of_the_platforms() {
+        let mut s = 1u64;
+        for k in 0..300_000u64 {
+            s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let b = s ^ s >> 31;
+            let x = match k % 3 {
+                0 => f64::from_bits(b >> 1).min(f64::MAX).abs(),
+                1 => 1.0 + (b as i64 as f64) * 2f64.powi(-64 - (k % 53) as i32),
+                _ => 0.6 + (b >> 11) as f64 * 2f64.powi(-53),
+            };
+            let near = |got: f64, want: f64| (got.to_bits() as i64).abs_diff(want.to_bits() as i64) <= 1;
+            let w = Wide::<N>::from_f64(Val::lit(x));
+            let got = log_wide(w).round_f64().0;
+            assert!(x == 0.0 || near(got, x.ln()), "log({x:e}) = {got:e}, library {:e}", x.ln());
+            let y = x - 1.0;
+            let got = log1p_wide(Wide::<N>::from_f64(Val::lit(y))).round_f64().0;
+            assert!(y == -1.0 || near(got, y.ln_1p()), "log1p({y:e}) = {got:e}, library {:e}", y.ln_1p());
+        }
+    }
 }

@@ -3,3 +3,4 @@
 #![allow(clippy::approx_constant)]
 
 pub(super) mod exp;
+pub(super) mod log;
