@@ -70,8 +70,9 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// Whether [`Inner::sixteen`] can be called.
+    #[cfg(target_arch = "x86_64")]
     pub fn has_sixteen(self) -> bool {
-        cfg!(target_arch = "x86_64") && self.isa == Isa::Avx512 && self.dtype == Dtype::F32
+        self.isa == Isa::Avx512 && self.dtype == Dtype::F32
     }
 
     /// Whether elements of this dtype can be made its lanes.

@@ -69,6 +69,8 @@ fn tile(
     let mut room = call.cpu.packed.tiles[me].lock().unwrap_or_else(PoisonError::into_inner);
     // The padded results, and the panel behind them.
     let c = grown(&mut room, padded + panel)?;
+    // Moved by the loop over sixteen rows, which is not built everywhere.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
     let mut from = 0;
     #[cfg(target_arch = "x86_64")]
     if inner.has_sixteen() && job.matrix.k == 1 && job.vector.k == 1 && job.terms > 0 {
