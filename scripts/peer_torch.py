@@ -7,7 +7,7 @@ Prints one JSON object a line: first {"peer": "torch", "version": ..., "device":
 {"case", "dtype", "median_ms", "best_ms", "repeats", "bytes", "flops"}; a case that cannot run gives {"case", "error"}.
 `bytes` is what the case must move at least, `flops` what it must compute, both 0 where that says nothing.
 
-Cases: copy, add, exp, sum (over --elements values), matmul:N (square), matvec:N, mlp (one SGD step of 784-128-10 at
+Cases: fn:NAME:DTYPE (an elementary function over --elements values), copy, add, exp, sum (over --elements values), matmul:N (square), matvec:N, mlp (one SGD step of 784-128-10 at
 batch 64: forward, mean cross entropy, backward, update). All f32 into memory that exists already; products in true f32
 (TF32 is off).
 """
@@ -21,6 +21,42 @@ import time
 import torch
 
 
+UNIT, POSITIVE = (-0.999, 1.998), (0.01, 8.0)
+RANGES = {
+    **dict.fromkeys(["asin", "acos", "atanh", "erfinv"], UNIT),
+    **dict.fromkeys(["log", "log2", "log10", "sqrt", "rsqrt", "lgamma", "digamma", "pow", "xlogy"], POSITIVE),
+    "log1p": (-0.9, 8.0),
+    "acosh": (1.0, 8.0),
+}
+TWO_PLACE = {"div", "pow", "atan2", "hypot", "fmod", "remainder", "logaddexp", "xlogy"}
+
+
+def function_of(name):
+    """A function (x, y, out) of PyTorch's for ours, writing into `out` where PyTorch can; None where it has none."""
+    aten = torch.ops.aten
+    into = {
+        "gelu": (aten.gelu, {"approximate": "none"}),
+        "gelu_tanh": (aten.gelu, {"approximate": "tanh"}),
+        "silu": (aten.silu, {}),
+        "mish": (aten.mish, {}),
+        "elu": (aten.elu, {}),
+        "softplus": (aten.softplus, {}),
+        "logsigmoid": (aten.log_sigmoid, {}),
+    }
+    if name in into:
+        op, options = into[name]
+        return lambda x, y, out: op.out(x, **options, out=out)
+    if name in ("selu", "celu"):
+        op = getattr(torch.nn.functional, name)
+        return lambda x, y, out: op(x)
+    op = getattr(torch, name, None)
+    if op is None:
+        return None
+    if name in TWO_PLACE:
+        return lambda x, y, out: op(x, y, out=out)
+    return lambda x, y, out: op(x, out=out)
+
+
 def make_case(name, device, elements):
     """Returns (function of no arguments, bytes, flops)."""
     kind, _, size = name.partition(":")
@@ -29,6 +65,18 @@ def make_case(name, device, elements):
     def random(*shape):
         return torch.randn(*shape, generator=generator).to(device)
 
+    if kind == "fn":
+        name, _, dtype = size.partition(":")
+        dtype = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64}[dtype or "f32"]
+        low, width = RANGES.get(name, (-4.0, 8.0))
+        x = (torch.rand(elements, generator=generator) * width + low).to(dtype).to(device)
+        y = (torch.rand(elements, generator=generator) * width + low).to(dtype).to(device)
+        out = torch.zeros_like(x)
+        function = function_of(name)
+        if function is None:
+            raise ValueError(f"PyTorch has no {name}")
+        moved = (3 if name in TWO_PLACE else 2) * x.element_size() * elements
+        return lambda: function(x, y, out), moved, 0
     if kind in ("copy", "add", "exp", "sum"):
         if size:
             raise ValueError(f"case {name}: its size is --elements")

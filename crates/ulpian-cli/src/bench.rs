@@ -1,5 +1,6 @@
 //! `ulpian bench`: our times beside PyTorch's in the same run, and each as a share of what the hardware can do.
 
+use crate::bench_functions;
 use crate::devices::options;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -17,7 +18,7 @@ use ulpian_kernel::record::record;
 use ulpian_num::{Dtype, Val};
 use ulpian_ops as ops;
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -33,7 +34,13 @@ pub struct Args {
     /// Python with PyTorch; default `.venv/bin/python` (see scripts/setup-peers.sh). `none` leaves PyTorch out.
     #[arg(long, value_name = "PYTHON", default_value = ".venv/bin/python")]
     peer: String,
-    /// Only cases whose name starts so (`matmul`, `add` ...).
+    /// The elementary functions instead of the usual cases.
+    #[arg(long)]
+    functions: bool,
+    /// With `--functions`: f32, f16, bf16 or f64; may be given several times.
+    #[arg(long, default_values_t = [String::from("f32")])]
+    dtype: Vec<String>,
+    /// Only cases whose name starts so (`matmul`, `add`, `fn:exp` ...).
     #[arg(long)]
     case: Option<String>,
     /// Arithmetic limit in GFLOP/s, for the share of it; default: measured on the CPU, unknown on a GPU.
@@ -66,6 +73,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         &["copy", "add", "exp", "sum", "matmul:4096", "matvec:4096", "matvec:16384", "mlp"]
     } else {
         &["copy", "add", "exp", "sum", "matmul:512", "matmul:1024", "matmul:2048", "matvec:4096", "mlp"]
+    };
+    let functions: Vec<String> = args.dtype.iter().flat_map(|d| bench_functions::cases(d)).collect();
+    let all: Vec<&str> = if args.functions {
+        std::iter::once("copy").chain(functions.iter().map(String::as_str)).collect()
+    } else {
+        all.to_vec()
     };
     let cases: Vec<&str> = all
         .iter()
@@ -118,13 +131,13 @@ fn report(args: &Args, about: &Value, lines: &[Line], peak: Option<f64>) {
         );
     }
     println!(
-        "{:<14} {:>7} {:>10} {:>9} {:>10} {:>9} {:>9} {:>10} {:>9}",
+        "{:<20} {:>7} {:>10} {:>9} {:>10} {:>9} {:>9} {:>10} {:>9}",
         "case", "threads", "ms", "GB/s", "GFLOP/s", "of copy", "of peak", "torch ms", "x torch"
     );
     let number = |v: &Value, digits: usize| v.as_f64().map_or("-".to_string(), |x| format!("{x:.digits$}"));
     for r in &rows {
         println!(
-            "{:<14} {:>7} {:>10.4} {:>9.1} {:>10.1} {:>9} {:>9} {:>10} {:>9}",
+            "{:<20} {:>7} {:>10.4} {:>9.1} {:>10.1} {:>9} {:>9} {:>10} {:>9}",
             text(&r["case"]),
             r["threads"],
             r["median_ms"].as_f64().unwrap_or(f64::NAN),
@@ -186,7 +199,11 @@ fn peer_times(
 }
 
 /// Median milliseconds of `step`, several calls to a repeat so that neither the clock nor one wait counts.
-fn median_ms(device: &Arc<dyn Device>, repeats: usize, mut step: impl FnMut() -> Result<()>) -> Result<f64> {
+pub(crate) fn median_ms(
+    device: &Arc<dyn Device>,
+    repeats: usize,
+    mut step: impl FnMut() -> Result<()>,
+) -> Result<f64> {
     // An idle GPU runs at a fraction of its clock: keep it busy for a while first.
     let start = Instant::now();
     let mut runs = 0u32;
@@ -250,6 +267,10 @@ fn program_ms(
 /// (median ms, bytes that must move, floating-point operations).
 fn measure(device: &Arc<dyn Device>, case: &str, elements: usize, repeats: usize) -> Result<(f64, f64, f64)> {
     let (kind, size) = case.split_once(':').unwrap_or((case, "0"));
+    if kind == "fn" {
+        let (ms, bytes) = bench_functions::measure(device, case, elements, repeats)?;
+        return Ok((ms, bytes, 0.0));
+    }
     let n: usize = size.parse()?;
     let e = elements as f64;
     match kind {

@@ -11,9 +11,11 @@ macro_rules! println {
 }
 
 mod bench;
+mod bench_functions;
 mod devices;
 mod numerics;
 mod plot;
+mod prove;
 mod train;
 
 use clap::{Parser, Subcommand};
@@ -35,6 +37,8 @@ enum Command {
     Train(train::Args),
     /// What widths and orders cost: bandwidth of f32 and f64 add, and one sum taken many ways.
     Numerics(numerics::Args),
+    /// Every input of the elementary functions, against the right values and another device; with hashes.
+    Prove(prove::Args),
     /// Speed beside PyTorch in the same run, and the share of the hardware's limit.
     Bench(bench::Args),
 }
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
         Command::Devices(a) => devices::run(&a),
         Command::Train(a) => train::run(&a),
         Command::Numerics(a) => numerics::run(&a),
+        Command::Prove(a) => prove::run(&a),
         Command::Bench(a) => bench::run(&a),
     };
     let messages = ulpian_vulkan::validation_messages();

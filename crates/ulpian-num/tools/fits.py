@@ -97,6 +97,14 @@ def const_pair(name, x, doc):
     return f"/// {doc}\npub const {name}: (f32, f32) = ({float32(hi)}, {float32(lo)});\n"
 
 
+def const_split(name, x, first_bits, doc):
+    """x as three floats, the first of `first_bits` bits."""
+    a = rounded(x, first_bits)
+    b = single(x - a)
+    c = single(x - a - b)
+    return f"/// {doc}\npub const {name}: [f32; 3] = [{float32(a)}, {float32(b)}, {float32(c)}];\n"
+
+
 def const_wide(name, x, doc):
     """(negative, exponent, significand) for `Wide::lit`."""
     e = int(mp.floor(mp.log(abs(x), 2)))
@@ -115,12 +123,13 @@ def const_words(name, x, unit, words, doc):
     return f"/// {doc}\npub const {name}: [u32; {words}] = [{text}];\n"
 
 
-def const_pairs_and_singles(name, f, weight, a, b, pairs, singles, doc, leading=()):
+def const_pairs_and_singles(name, f, weight, a, b, pairs, singles, doc, leading=(), plain=0):
     """A polynomial whose first coefficients are pairs and whose others are floats: `NAME_PAIRS`, `NAME_SINGLES`.
 
-    `leading` fixes the first coefficients at given values (each becomes a pair).
+    `leading` fixes the first coefficients at given values (each becomes a pair); `plain` of the last pairs are floats
+    with a second half of zero.
     """
-    forms = list(leading) + ["pair"] * (pairs - len(leading)) + ["single"] * singles
+    forms = list(leading) + ["pair"] * (pairs - plain - len(leading)) + ["single"] * (plain + singles)
     c, err = fit(f, weight, a, b, forms)
     out = f"/// {doc}\n" + error_line(err)
     ps = ", ".join("({}, {})".format(*map(float32, pair(x))) for x in c[:pairs])

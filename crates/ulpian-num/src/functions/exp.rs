@@ -1,10 +1,9 @@
 //! exp, exp2, exp10 and expm1.
 //!
-//! b^x = 2^y with y = x·log2(b). y is taken as a pair, y = k + t with |t| <= 1/2, and 2^t from one polynomial whose
-//! first five coefficients are pairs: error below 2^-38.9 relative. The slow path multiplies the significand of x by 96
-//! bits of log2(b), exactly, splits the product at the binary point, and evaluates 2^t to 2^-59 in fixed point.
-//! The scale 2^k goes onto the exponent bits last. Results that are not normal are the slow path's, and beyond |y| =
-//! 150 the answer is zero or infinity outright.
+//! b^x: x = k·log_b(2) + r with |r| <= log_b(2)/2 as a pair, and b^r from one polynomial whose first coefficients are
+//! pairs: error below 2^-38.5 relative. The slow path multiplies the significand of x by 96 bits of log2(b), splits the
+//! product at the binary point, and evaluates 2^t to 2^-59 in fixed point. The scale 2^k goes onto the exponent bits
+//! last. Results that are not normal floats are the slow path's, but for zero and infinity far outside the range.
 //!
 //! f64: x = k·ln2 + r with |r| <= ln2/2, r kept as an unevaluated pair; e^r = 1 + r + r²P(r), summed so that only the
 //! last addition rounds at full size. expm1 is 2^k·((1 - 2^-k) + r + r²P(r)), the bracket as an unevaluated pair before
@@ -66,26 +65,49 @@ pub(super) fn parts_f64<R: Real>(x: Val<R, f64>) -> (Val<R, i64>, Val<R, f64>, V
     (k, r, r.raw_mul(r).raw_mul(p).raw_add(low))
 }
 
-/// x·(base.0 + base.1) as k + high + low: k an integer, |high| <= 1/2, low below a unit of high. |x·base| < 2^22.
-#[inline(always)]
-pub(super) fn turns_f32<R: Real>(
-    x: Val<R, f32>,
-    base: (f32, f32),
-) -> (Val<R, i32>, Val<R, f32>, Val<R, f32>) {
-    let p = x.raw_mul(f(base.0));
-    let e = x.raw_fma(f(base.1), x.raw_fma(f(base.0), -p));
-    // Adding 1.5·2^23 rounds to an integer and leaves it in the low bits.
-    let t = p.raw_add(f(12582912.0));
-    let k = t.bitcast::<i32>() - i(0x4b40_0000);
-    let (high, low) = fast_two_sum(p.raw_sub(t.raw_sub(f(12582912.0))), e);
-    (k, high, low)
+/// b^x for one b: x = k·log_b(2) + r, and b^r for |r| <= log_b(2)/2.
+pub(super) struct Base {
+    log2: f32,
+    /// log_b(2) in three parts, the first of 15 bits.
+    parts: [f32; 3],
+    pairs: [(f32, f32); 5],
+    singles: [f32; 4],
 }
 
-/// 2^(high + low) as a pair, for |high| <= 1/2, to 2^-38.9.
+pub(super) const E: Base =
+    Base { log2: c::LOG2_E, parts: c::LN_2, pairs: c::EXP_PAIRS, singles: c::EXP_SINGLES };
+const TWO: Base = Base { log2: 1.0, parts: [1.0, 0.0, 0.0], pairs: c::EXP2_PAIRS, singles: c::EXP2_SINGLES };
+const TEN: Base =
+    Base { log2: c::LOG2_10, parts: c::LOG10_2, pairs: c::EXP10_PAIRS, singles: c::EXP10_SINGLES };
+
+/// x as k and the pair r = (high, low), for |k| <= 2^9; `high` is exact but for the rounding that `low` holds.
 #[inline(always)]
-pub(super) fn exp2_pair_f32<R: Real>(high: Val<R, f32>, low: Val<R, f32>) -> (Val<R, f32>, Val<R, f32>) {
-    let (h, l) = poly_pair_f32(high, &c::EXP2_PAIRS, &c::EXP2_SINGLES);
-    (h, h.raw_fma(low.raw_mul(f(c::LN_2.0)), l))
+pub(super) fn reduce_f32<R: Real>(x: Val<R, f32>, b: &Base) -> (Val<R, i32>, Val<R, f32>, Val<R, f32>) {
+    // Adding 1.5·2^23 rounds to an integer and leaves it in the low bits.
+    let t = x.raw_fma(f(b.log2), f(12582912.0));
+    let k = t.bitcast::<i32>() - i(0x4b40_0000);
+    let minus = f(12582912.0).raw_sub(t);
+    // Exact: the product has 24 bits, and the difference is a multiple of either unit and small.
+    let first = minus.raw_fma(f(b.parts[0]), x);
+    if b.parts[1] == 0.0 {
+        return (k, first, f(0.0));
+    }
+    let high = minus.raw_fma(f(b.parts[1]), first);
+    let error = minus.raw_fma(f(b.parts[1]), first.raw_sub(high));
+    (k, high, minus.raw_fma(f(b.parts[2]), error))
+}
+
+/// b^x = 2^k·(h + l), h in [0.7, 1.42], to 2^-38.5.
+#[inline(always)]
+pub(super) fn power_pair_f32<R: Real>(x: Val<R, f32>, b: &Base) -> (Val<R, i32>, Val<R, f32>, Val<R, f32>) {
+    let (k, high, low) = reduce_f32(x, b);
+    let (h, l) = poly_pair_f32(high, &b.pairs, &b.singles);
+    if b.parts[1] == 0.0 {
+        return (k, h, l);
+    }
+    // The derivative is h·ln(b), and ln(b) is the second coefficient.
+    let slope = if b.pairs[1].0 == 1.0 { h } else { h.raw_mul(f(b.pairs[1].0)) };
+    (k, h, slope.raw_fma(low, l))
 }
 
 /// Magnitudes of arguments: up to `normal` the result is a normal float, from `beyond` it is zero or infinity.
@@ -95,19 +117,19 @@ struct Range {
 }
 
 #[inline(always)]
-fn power_fast<R: Real>(x: Val<R, f32>, base: (f32, f32), range: Range) -> Candidate<R> {
-    let m = magnitude_f32(x);
-    let (k, high, low) = turns_f32(x, base);
-    let (h, l) = exp2_pair_f32(high, low);
+fn power_fast<R: Real>(x: Val<R, f32>, b: &Base, range: Range) -> Candidate<R> {
+    let (k, h, l) = power_pair_f32(x, b);
     let y = Candidate::absolute(h, l, ERROR);
     let value = (y.value.bitcast::<i32>() + k.shl(i(23))).bitcast::<f32>();
-    let y = Candidate { value, ..y }.doubt_also(m.gt(i(range.normal.to_bits() as i32)));
-    let limit = Val::select(x.bitcast::<i32>().lt(i(0)), i(0), i(INF_BITS)).bitcast();
-    let limit = Val::select(m.gt(i(INF_BITS)), x, limit);
-    y.unless(m.ge(i(range.beyond.to_bits() as i32)), limit)
+    let outside = magnitude_f32(x).gt(i(range.normal.to_bits() as i32));
+    // From `beyond` up to infinity, NaN left out, by one unsigned comparison.
+    let past = (magnitude_f32(x) - i(range.beyond.to_bits() as i32)).bitcast::<u32>();
+    let known = past.le(u(0x7f80_0000 - range.beyond.to_bits()));
+    let limit = x.bitcast::<i32>().shr(i(31)).bit_not().bit_and(i(INF_BITS)).bitcast();
+    Candidate { value, ..y }.doubt_also(outside).unless(known, limit)
 }
 
-/// Twice what the pairs err by, relative to results in [0.7, 1.42].
+/// About twice what the pairs err by.
 const ERROR: f32 = 1.0 / (1u64 << 37) as f32;
 
 /// x·words·2^-`unit` as k + t: t signed in units of 2^-63, |t| <= 1/2, cut there; |x| < 2^11.
@@ -153,13 +175,21 @@ pub(super) fn exp_wide<R: Real>(x: Wide<R>) -> Wide<R> {
 /// e^x.
 #[inline(always)]
 pub(super) fn exp_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    power_fast(x, c::LOG2_E, Range { normal: 87.0, beyond: 104.0 })
+    power_fast(x, &E, Range { normal: 87.0, beyond: 104.0 })
 }
 
-/// The slow path of [`exp_fast`], for |x| < 2^7.
+/// The slow path of [`exp_fast`].
 #[inline(always)]
 pub(super) fn exp_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
-    exp_wide(Wide::from_f32(x)).round_f32()
+    power_slow(x, c::LOG2_E_WORDS, 95)
+}
+
+#[inline(always)]
+fn power_slow<R: Real>(x: Val<R, f32>, words: [u32; 3], unit: i32) -> Val<R, f32> {
+    let m = magnitude_f32(x);
+    let held = with_sign_f32(m.int_min(i(256f32.to_bits() as i32)).bitcast(), sign_f32(x));
+    let (k, t) = turns_wide(Wide::from_f32(held), words, unit);
+    Val::select(m.gt(i(INF_BITS)), x, exp2_wide(t).scaled(k).round_f32())
 }
 
 /// b^x from log2(b) in units of 2^-`unit`, within 0.51 ULP; beyond `limit` the answer is 0 or infinity.
@@ -177,14 +207,13 @@ const ONE_WORDS: [u32; 3] = [0, 0, 1 << 31];
 /// 2^x.
 #[inline(always)]
 pub(super) fn exp2_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    power_fast(x, (1.0, 0.0), Range { normal: 126.0, beyond: 152.0 })
+    power_fast(x, &TWO, Range { normal: 126.0, beyond: 152.0 })
 }
 
 /// The slow path of [`exp2_fast`].
 #[inline(always)]
 pub(super) fn exp2_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
-    let (k, t) = turns_wide(Wide::from_f32(x), ONE_WORDS, 95);
-    exp2_wide(t).scaled(k).round_f32()
+    power_slow(x, ONE_WORDS, 95)
 }
 
 #[inline(always)]
@@ -195,14 +224,13 @@ pub(super) fn exp2_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
 /// 10^x.
 #[inline(always)]
 pub(super) fn exp10_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    power_fast(x, c::LOG2_10, Range { normal: 37.9, beyond: 46.0 })
+    power_fast(x, &TEN, Range { normal: 37.9, beyond: 46.0 })
 }
 
 /// The slow path of [`exp10_fast`].
 #[inline(always)]
 pub(super) fn exp10_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
-    let (k, t) = turns_wide(Wide::from_f32(x), c::LOG2_10_WORDS, 94);
-    exp2_wide(t).scaled(k).round_f32()
+    power_slow(x, c::LOG2_10_WORDS, 94)
 }
 
 #[inline(always)]

@@ -40,14 +40,20 @@ pub(super) fn poly_pair_f32<R: Real>(
     let q = super::poly_f32(x, singles);
     let (c, rest) = (pairs[pairs.len() - 1], &pairs[..pairs.len() - 1]);
     let mut h = x.raw_fma(q, f(c.0));
-    let mut l = x.raw_fma(q, f(c.0).raw_sub(h)).raw_add(f(c.1));
+    let mut l = plus(x.raw_fma(q, f(c.0).raw_sub(h)), c.1);
     for c in rest.iter().rev() {
         let next = x.raw_fma(h, f(c.0));
         let error = x.raw_fma(h, f(c.0).raw_sub(next));
-        l = x.raw_fma(l, error).raw_add(f(c.1));
+        l = plus(x.raw_fma(l, error), c.1);
         h = next;
     }
     (h, l)
+}
+
+/// x + c, at no cost for zero.
+#[inline(always)]
+fn plus<R: Real>(x: Val<R, f32>, c: f32) -> Val<R, f32> {
+    if c == 0.0 { x } else { x.raw_add(f(c)) }
 }
 
 /// Two halves of at most 26 bits each; cutting bits off, unlike Veltkamp's product, cannot overflow.
