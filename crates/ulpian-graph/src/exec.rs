@@ -4,14 +4,11 @@
 use crate::host::HostTensor;
 use crate::node::{Leaf, Node, NodeKind};
 use crate::program::{GraphError, Options, Program};
+use crate::program_cache;
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::Arc;
 use ulpian_kernel::device::{Binding, Device, Memory};
-
-/// Compiled programs by structure. Emptied when it has this many.
-const MOST_PROGRAMS: usize = 512;
-static PROGRAMS: LazyLock<Mutex<HashMap<String, Arc<Program>>>> = LazyLock::new(Default::default);
 
 /// The node's data on the device, put there once.
 pub(crate) fn uploaded(
@@ -53,16 +50,11 @@ pub fn realize(nodes: &[Node], device: &Arc<dyn Device>, options: Options) -> Re
             _ => n.value(&id).ok_or_else(|| GraphError::NoValue { ty: n.ty().clone(), device: id.clone() }),
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let known = PROGRAMS.lock().unwrap_or_else(|e| e.into_inner()).get(&key).cloned();
-    let program = match known {
+    let program = match program_cache::find(&key) {
         Some(program) => program,
         None => {
             let program = Arc::new(Program::compile(&wanted, &inputs, options)?);
-            let mut programs = PROGRAMS.lock().unwrap_or_else(|e| e.into_inner());
-            if programs.len() >= MOST_PROGRAMS {
-                programs.clear();
-            }
-            programs.insert(key, program.clone());
+            program_cache::keep(key, &program, device);
             program
         }
     };

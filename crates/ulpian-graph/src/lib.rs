@@ -13,6 +13,7 @@ pub mod node;
 pub mod op;
 pub mod plan;
 pub mod program;
+pub mod program_cache;
 pub mod transform;
 pub mod view;
 
@@ -20,7 +21,7 @@ pub use exec::{read, realize};
 pub use host::{HostTensor, RefTensor};
 pub use node::{Leaf, Node, NodeKind};
 pub use op::{
-    BatchRule, Differentiation, Lowering, MapBody, Movement, Op, OpError, Sample, Tangent, TensorType,
+    BatchRule, Check, Differentiation, Lowering, MapBody, Movement, Op, OpError, Sample, Tangent, TensorType,
     Tolerance,
 };
 pub use program::{GraphError, Options, Program};

@@ -3,7 +3,7 @@
 
 use crate::host::HostTensor;
 use crate::node::{Leaf, Node, NodeKind};
-use crate::op::{Lowering, Movement, TensorType};
+use crate::op::{Check, Lowering, Movement, TensorType};
 use crate::plan::graph::{BuildError, identity};
 use crate::program::GraphError;
 use crate::view::window_positions;
@@ -130,7 +130,7 @@ fn apply(
             };
             from_lanes(ty, out)
         }
-        Lowering::Gather { axis } => {
+        Lowering::Gather { axis, check } => {
             let (data, index) = (args[0], args[1]);
             let shape = &data.ty.shape;
             let (outer, extent): (usize, usize) = (shape[..*axis].iter().product(), shape[*axis]);
@@ -144,7 +144,13 @@ fn apply(
                         _ => index.bits(i) as i64,
                     };
                     if at < 0 || at >= extent as i64 {
-                        return Err(GraphError::IndexOutOfRange { op: name, index: at, extent });
+                        let check = check.unwrap_or(Check { op: name, what: "index" });
+                        return Err(GraphError::IndexOutOfRange {
+                            check,
+                            index: at,
+                            position: Some(i),
+                            extent,
+                        });
                     }
                     let base = (o * extent + at as usize) * inner;
                     out.extend((0..inner).map(|k| data.bits(base + k)));

@@ -124,6 +124,15 @@ pub trait MapBody: Send + Sync + fmt::Debug {
     fn uses_index(&self) -> bool;
 }
 
+/// How an index out of range is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Check {
+    /// The op that the caller asked for.
+    pub op: &'static str,
+    /// What the indices are to it: `index`, `target`.
+    pub what: &'static str,
+}
+
 /// What the planner makes kernels from.
 #[derive(Clone, Debug)]
 pub enum Lowering {
@@ -138,9 +147,11 @@ pub enum Lowering {
     /// `[B.., M, K] x [B.., K, N] -> [B.., M, N]` with equal batch axes; order as `ir::Op::Contract`.
     Contract,
     /// Inputs (data, index): `out[a.., i.., b..] = data[a.., index[i..], b..]` with `axis` = rank of `a`. An index
-    /// outside 0..extent is an error after the run, and reads nothing.
+    /// outside 0..extent reads nothing, and with `check` is an error after the run. `None` is for an index made from
+    /// one that is checked in the same graph and lies inside when that one does.
     Gather {
         axis: usize,
+        check: Option<Check>,
     },
     /// A composite: use [`Op::expand`].
     Expand,

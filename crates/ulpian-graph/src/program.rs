@@ -4,7 +4,7 @@
 //! of inputs and outputs. Planning lives in [`crate::plan`]; lazy tensors are run by [`crate::exec`].
 
 use crate::node::Node;
-use crate::op::{OpError, TensorType};
+use crate::op::{Check, OpError, TensorType};
 use crate::plan::graph::BuildError;
 use crate::plan::{Place, Plan, plan};
 use std::collections::HashMap;
@@ -41,9 +41,16 @@ pub enum GraphError {
     #[error(transparent)]
     Build(BuildError),
     #[error(
-        "{op}: index {index} is outside 0..{extent}; nothing was read there, and the result is not valid: mend the index tensor"
+        "{}: {} {index}{} is outside 0..{extent}; nothing was read there, and the result is not valid: mend the {} tensor",
+        check.op, check.what, place(position), check.what
     )]
-    IndexOutOfRange { op: &'static str, index: i64, extent: usize },
+    IndexOutOfRange {
+        check: Check,
+        index: i64,
+        /// Its place in row-major order, where that is known.
+        position: Option<usize>,
+        extent: usize,
+    },
     #[error("the program takes {want} inputs, {given} were given")]
     InputCount { given: usize, want: usize },
     #[error(
@@ -54,6 +61,10 @@ pub enum GraphError {
         "a tensor of type {ty} has no value on {device}; bind placeholders by `Program::run`, or upload data first"
     )]
     NoValue { ty: TensorType, device: String },
+}
+
+fn place(position: &Option<usize>) -> String {
+    position.map_or(String::new(), |p| format!(" (element {p})"))
 }
 
 impl From<BuildError> for GraphError {
@@ -92,6 +103,18 @@ fn whole(memory: &Arc<dyn Memory>) -> Binding {
     Binding { memory: memory.clone(), offset: 0 }
 }
 
+/// The first of `bytes`, which are of `dtype` (i32 or i64), outside `0..extent`, and its place.
+fn first_outside(bytes: &[u8], dtype: Dtype, extent: usize) -> Option<(usize, i64)> {
+    let size = dtype.size();
+    let values = bytes.chunks_exact(size).map(|w| {
+        let mut word = [0u8; 8];
+        word[..size].copy_from_slice(w);
+        let bits = u64::from_le_bytes(word);
+        if dtype == Dtype::I64 { bits as i64 } else { bits as u32 as i32 as i64 }
+    });
+    values.enumerate().find(|&(_, i)| i < 0 || i as u64 >= extent as u64)
+}
+
 impl Program {
     /// Plans the graph behind `outputs` as a function of `inputs`.
     pub fn compile(outputs: &[Node], inputs: &[Node], options: Options) -> Result<Program, GraphError> {
@@ -114,6 +137,11 @@ impl Program {
     /// The plan itself: kernels, parameters, memory.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+    /// Bytes that it holds on each device it was run on.
+    pub fn held_bytes(&self) -> u64 {
+        let reports = self.plan.reports.iter().map(|r| r.programs * 2 * r.dtype.size() as u64);
+        self.plan.slots.iter().copied().chain(reports).fold(0, u64::saturating_add)
     }
     /// What was fused and why, and the launches in order.
     pub fn explain(&self) -> String {
@@ -201,30 +229,39 @@ impl Program {
     }
     /// Waits for the device and reports an index that was out of range in any run since the last check.
     pub fn check(&self, device: &dyn Device) -> Result<(), GraphError> {
+        self.checked(device, &[])
+    }
+    /// `inputs` are those of the last run, or none.
+    fn checked(&self, device: &dyn Device, inputs: &[Arc<dyn Memory>]) -> Result<(), GraphError> {
         if self.plan.reports.is_empty() {
             return Ok(());
         }
         let all = self.ready.lock().unwrap_or_else(|e| e.into_inner());
         let Some(ready) = all.get(device.memory_key()) else { return Ok(()) };
-        for (report, memory) in self.plan.reports.iter().zip(&ready.reports) {
+        let reports = self.plan.reports.iter().zip(&self.plan.checks).zip(&ready.reports);
+        for ((report, of), memory) in reports {
             let size = report.dtype.size();
             let mut bytes = vec![0u8; report.programs as usize * 2 * size];
             if bytes.is_empty() {
                 continue;
             }
             device.download(&whole(memory), &mut bytes)?;
-            let bad = bytes.chunks_exact(size).map(|w| {
-                let mut word = [0u8; 8];
-                word[..size].copy_from_slice(w);
-                let bits = u64::from_le_bytes(word);
-                if report.dtype == Dtype::I64 { bits as i64 } else { bits as u32 as i32 as i64 }
-            });
-            let worst = bad.into_iter().find(|&i| i < 0 || i >= report.extent as i64);
-            if let Some(index) = worst {
-                let clean = vec![0u8; bytes.len()];
-                device.upload(&whole(memory), &clean)?;
-                return Err(GraphError::IndexOutOfRange { op: report.op, index, extent: report.extent });
+            let Some((_, index)) = first_outside(&bytes, report.dtype, report.extent) else { continue };
+            let clean = vec![0u8; bytes.len()];
+            device.upload(&whole(memory), &clean)?;
+            let (mut index, mut position) = (index, None);
+            if let Some(i) = of.given
+                && let Some(memory) = inputs.get(i)
+                && self.inputs[i].dtype == report.dtype
+            {
+                let mut bytes = vec![0u8; self.inputs[i].bytes()];
+                device.download(&whole(memory), &mut bytes)?;
+                if let Some((at, value)) = first_outside(&bytes, report.dtype, report.extent) {
+                    (index, position) = (value, Some(at));
+                }
             }
+            let (check, extent) = (of.check, report.extent);
+            return Err(GraphError::IndexOutOfRange { check, index, position, extent });
         }
         Ok(())
     }
@@ -236,7 +273,7 @@ impl Program {
     ) -> Result<Vec<Arc<dyn Memory>>, GraphError> {
         let _turn = self.can_fail_indices().then(|| self.turn.lock().unwrap_or_else(|e| e.into_inner()));
         let results = self.run(device, inputs)?;
-        self.check(device)?;
+        self.checked(device, inputs)?;
         Ok(results)
     }
     /// Whether some run could find an index out of range.

@@ -4,7 +4,7 @@ mod common;
 #[path = "common/plain.rs"]
 mod plain;
 use common::data;
-use plain::{Body, gather, map, matmul, movement, reduce};
+use plain::{Body, CHECK, gather, map, matmul, movement, reduce};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 use ulpian_graph::{GraphError, HostTensor, Movement, Node, Options, Program, TensorType, native};
@@ -267,7 +267,7 @@ fn gathers_agree_and_bad_indices_are_errors() {
         let p = Program::compile(&[gather(0, &x.0, &i)], &[x.0.clone(), i], Options::default()).unwrap();
         let memory = [upload(&*device, &x.1), upload(&*device, &t)];
         p.run(&*device, &memory).unwrap();
-        let want = GraphError::IndexOutOfRange { op: "gather", index: bad, extent: 5 };
+        let want = GraphError::IndexOutOfRange { check: CHECK, index: bad, position: None, extent: 5 };
         assert_eq!(p.check(&*device), Err(want));
         assert_eq!(p.check(&*device), Ok(()), "an error is reported once");
         let good = upload(&*device, &HostTensor::new(&[3], &[0i64, 1, 4]).unwrap());

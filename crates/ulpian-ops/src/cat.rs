@@ -2,8 +2,8 @@
 
 use crate::bounds::{exact, just_outside};
 use crate::compare::lt;
-use crate::create::{full, positions};
-use crate::error::{attribute_error, axis_of, dtype_error, shape_error};
+use crate::create::{constant, positions};
+use crate::error::{attribute_error, axis_of, dtype_error, front_axis, shape_error};
 use crate::movement::{lead_all, narrow, pad, unsqueeze};
 use crate::sample::{host, nasty, sample, wave};
 use crate::select::select;
@@ -42,7 +42,7 @@ impl Op for Cat {
             return Err(attribute_error("cat", "number of inputs", inputs.len(), "must be parts, of 1..=64"));
         }
         let (first, axis) = (&inputs[0], self.axis);
-        axis_of("cat", axis as isize, first.shape.len())?;
+        front_axis("cat", axis, first.shape.len())?;
         if inputs.iter().any(|t| t.dtype != first.dtype) {
             return Err(dtype_error("cat", inputs, "one dtype for all", "cast them to one dtype"));
         }
@@ -55,7 +55,7 @@ impl Op for Cat {
             return Err(shape_error("cat", inputs, &need, "slice, pad or reshape the odd ones"));
         }
         let mut shape = first.shape.clone();
-        shape[axis] = inputs.iter().map(|t| t.shape[axis]).sum();
+        shape[axis] = inputs.iter().fold(0, |n: usize, t| n.saturating_add(t.shape[axis]));
         Ok(TensorType { dtype: first.dtype, shape })
     }
     fn reference(&self, inputs: &[RefTensor], output: &TensorType) -> RefTensor {
@@ -121,12 +121,12 @@ impl Op for Cat {
                 None => part,
                 Some(before) => {
                     let at = positions(Dtype::I32, &shape, self.axis)?;
-                    select(&lt(&at, &full(Dtype::I32, &shape, start as f64))?, &before, &part)?
+                    select(&lt(&at, &constant(Dtype::I32, &shape, start as f64))?, &before, &part)?
                 }
             });
             start += n;
         }
-        Ok(Some(out.unwrap_or_else(|| full(inputs[0].ty().dtype, &shape, 0.0))))
+        Ok(Some(out.unwrap_or_else(|| constant(inputs[0].ty().dtype, &shape, 0.0))))
     }
     fn tolerance(&self, _: &[RefTensor], _: &TensorType) -> Tolerance {
         exact()

@@ -13,21 +13,43 @@ use ulpian_kernel::ir::Value;
 use ulpian_kernel::record::{Recorder, Traced};
 use ulpian_num::{Dtype, Val};
 
-/// `value` repeated over the shape, rounded once to `dtype`.
-pub fn full(dtype: Dtype, shape: &[usize], value: f64) -> Node {
+/// `value` repeated over the shape, rounded once to `dtype`. An integer dtype takes what it holds once the fraction is
+/// cut off; anything else is an error, as it is to `torch.full`.
+pub fn full(dtype: Dtype, shape: &[usize], value: f64) -> Result<Node, OpError> {
+    fits("full", dtype, value)?;
+    Ok(constant(dtype, shape, value))
+}
+/// As [`full`], of a value that `dtype` is known to hold.
+pub(crate) fn constant(dtype: Dtype, shape: &[usize], value: f64) -> Node {
     Node::fill(TensorType::new(dtype, shape), encode(dtype, value))
+}
+/// Refuses a number that an integer `dtype` does not hold. Floats round, and bools are whether it is not zero.
+pub(crate) fn fits(op: &str, dtype: Dtype, value: f64) -> Result<(), OpError> {
+    // The first number above; both ends are exact in f64.
+    let (low, end) = match dtype {
+        Dtype::U8 => (0.0, 256.0),
+        Dtype::U32 => (0.0, 2f64.powi(32)),
+        Dtype::I32 => (-2f64.powi(31), 2f64.powi(31)),
+        Dtype::I64 => (-2f64.powi(63), 2f64.powi(63)),
+        _ => return Ok(()),
+    };
+    let whole = value.trunc();
+    if whole >= low && whole < end {
+        return Ok(());
+    }
+    Err(attribute_error(op, "value", value, &format!("must be one that {dtype} holds; use a wider dtype")))
 }
 /// Zeros: +0 in floats, false in bools.
 pub fn zeros(dtype: Dtype, shape: &[usize]) -> Node {
-    full(dtype, shape, 0.0)
+    constant(dtype, shape, 0.0)
 }
 /// Ones; true in bools.
 pub fn ones(dtype: Dtype, shape: &[usize]) -> Node {
-    full(dtype, shape, 1.0)
+    constant(dtype, shape, 1.0)
 }
-/// `value` in the type of `x`.
+/// `value` in the type of `x`, for rules: an integer dtype takes its nearest. [`full`] refuses instead.
 pub fn like(x: &Node, value: f64) -> Node {
-    full(x.ty().dtype, x.shape(), value)
+    constant(x.ty().dtype, x.shape(), value)
 }
 
 /// 0, 1, 2, … along one axis.

@@ -44,11 +44,25 @@ pub(crate) fn no_gradient(op: &str, reason: &str) -> OpError {
 
 /// `axis` counted from the front; negative axes count from the end.
 pub(crate) fn axis_of(op: &str, axis: isize, rank: usize) -> Result<usize, OpError> {
+    if rank == 0 {
+        return Err(attribute_error(
+            op,
+            "axis",
+            axis,
+            "the input is one number and has no axes; reshape it to [1]",
+        ));
+    }
     let at = if axis < 0 { axis + rank as isize } else { axis };
     if at >= 0 && (at as usize) < rank {
         return Ok(at as usize);
     }
     Err(attribute_error(op, "axis", axis, &format!("must lie in -{rank}..{rank}, the input has rank {rank}")))
+}
+
+/// An axis already counted from the front.
+pub(crate) fn front_axis(op: &str, axis: usize, rank: usize) -> Result<usize, OpError> {
+    // What is past every word is past every rank.
+    axis_of(op, isize::try_from(axis).unwrap_or(isize::MAX), rank)
 }
 
 /// Distinct axes, ascending.

@@ -8,9 +8,9 @@
 use crate::arithmetic::{add, bitwise_and, minimum, mul, sub};
 use crate::bounds::{depth, exact, flush_loss, just_outside, unit};
 use crate::cast::cast;
-use crate::compare::{eq, ge, gt, logical_and, logical_or, lt};
-use crate::create::{full, iota, like, positions, zeros};
-use crate::error::{arity, attribute_error, axis_of, dtype_error, no_gradient, shape_error};
+use crate::compare::{eq, gt, logical_and, logical_or, lt};
+use crate::create::{constant, iota, like, positions, zeros};
+use crate::error::{arity, attribute_error, axis_of, dtype_error, front_axis, no_gradient, shape_error};
 use crate::movement::{expand, narrow, pad, permute, reshape};
 use crate::reduce::{in_single, sum_kept};
 use crate::sample::{FLOATS, host, nasty, sample, wave};
@@ -18,7 +18,7 @@ use crate::select::select;
 use std::sync::Arc;
 use ulpian_graph::host::RefData;
 use ulpian_graph::{
-    BatchRule, Differentiation, Lowering, Node, Op, OpError, RefTensor, Sample, Tangent, TensorType,
+    BatchRule, Check, Differentiation, Lowering, Node, Op, OpError, RefTensor, Sample, Tangent, TensorType,
     Tolerance,
 };
 use ulpian_num::Dtype;
@@ -27,6 +27,24 @@ use ulpian_num::Dtype;
 #[derive(Clone, Debug)]
 pub struct IndexSelect {
     pub axis: usize,
+    /// See [`Lowering::Gather`].
+    pub check: Option<Check>,
+}
+
+const INDEX_SELECT: Check = Check { op: "index_select", what: "index" };
+const INDEX_ADD: Check = Check { op: "index_add", what: "index" };
+const GATHER: Check = Check { op: "gather", what: "index" };
+
+impl IndexSelect {
+    /// Along `axis`, with its index checked under its own name.
+    pub fn along(axis: usize) -> IndexSelect {
+        IndexSelect { axis, check: Some(INDEX_SELECT) }
+    }
+}
+
+/// For an op's text.
+fn label(check: Option<Check>) -> String {
+    check.map_or("unchecked".into(), |c| format!("{} {}", c.op, c.what))
 }
 
 fn is_index(d: Dtype) -> bool {
@@ -41,7 +59,7 @@ impl Op for IndexSelect {
         "index_select"
     }
     fn attributes(&self) -> String {
-        self.axis.to_string()
+        format!("{} {}", self.axis, label(self.check))
     }
     fn torch(&self) -> &'static str {
         "data.index_select(axis, index)"
@@ -49,7 +67,7 @@ impl Op for IndexSelect {
     fn infer(&self, inputs: &[TensorType]) -> Result<TensorType, OpError> {
         arity("index_select", inputs, 2)?;
         let (data, index) = (&inputs[0], &inputs[1]);
-        axis_of("index_select", self.axis as isize, data.shape.len())?;
+        front_axis("index_select", self.axis, data.shape.len())?;
         if !is_index(index.dtype) {
             return Err(dtype_error("index_select", inputs, "an i32 or i64 index", "cast the index"));
         }
@@ -79,7 +97,7 @@ impl Op for IndexSelect {
     }
     fn jvp(&self, x: &[Node], _: &Node, t: &[Option<Node>]) -> Result<Tangent, OpError> {
         Ok(match &t[0] {
-            Some(t) => Tangent::Node(gather_at(t, &x[1], self.axis)?),
+            Some(t) => Tangent::Node(gather_at(t, &x[1], self.axis, self.check)?),
             None => Tangent::Zero,
         })
     }
@@ -87,32 +105,33 @@ impl Op for IndexSelect {
         if which != 0 {
             return Err(no_gradient("index_select", "an index is an integer"));
         }
-        index_add(cotangent, &x[1], self.axis, x[0].shape()[self.axis])
+        add_at(cotangent, &x[1], self.axis, x[0].shape()[self.axis], self.check)
     }
     fn batch(&self, inputs: &[Node], mapped: &[bool]) -> Result<BatchRule, OpError> {
-        let (data, index, axis) = (&inputs[0], &inputs[1], self.axis);
+        let (data, index, axis, check) = (&inputs[0], &inputs[1], self.axis, self.check);
         if !mapped[1] {
-            return Ok(BatchRule::Node(gather_at(data, index, axis + 1)?));
+            return Ok(BatchRule::Node(gather_at(data, index, axis + 1, check)?));
         }
         let z = index.shape()[0];
         let selected = if mapped[0] {
-            // Rows of all maps side by side, each index shifted into its own; a bad one stays bad.
+            // Rows of all maps side by side, each index shifted into its own.
             let (rank, extent) = (data.shape().len(), data.shape()[axis + 1]);
             let perm: Vec<usize> = (1..=axis).chain([0]).chain(axis + 1..rank).collect();
             let moved = permute(data, &perm)?;
             let joined = [&moved.shape()[..axis], &[z * extent], &moved.shape()[axis + 2..]].concat();
             let moved = reshape(&moved, &joined)?;
             let base = mul(&positions(index.ty().dtype, index.shape(), 0)?, &like(index, extent as f64))?;
-            gather_at(&moved, &checked(index, extent, &add(index, &base)?)?, axis)?
+            let index = check.map_or(Ok(index.clone()), |c| within(index, extent, c))?;
+            gather_at(&moved, &add(&index, &base)?, axis, None)?
         } else {
-            gather_at(data, index, axis)?
+            gather_at(data, index, axis, check)?
         };
         let rank = selected.shape().len();
         let perm: Vec<usize> = std::iter::once(axis).chain((0..rank).filter(|&a| a != axis)).collect();
         Ok(BatchRule::Node(permute(&selected, &perm)?))
     }
     fn lowering(&self, _: &[TensorType], _: &TensorType) -> Lowering {
-        Lowering::Gather { axis: self.axis }
+        Lowering::Gather { axis: self.axis, check: self.check }
     }
     fn expand(&self, _: &[Node]) -> Result<Option<Node>, OpError> {
         Ok(None)
@@ -124,7 +143,7 @@ impl Op for IndexSelect {
         just_outside(reference, tolerance, i, output)
     }
     fn samples(&self) -> Vec<Sample> {
-        let op = |axis| Arc::new(IndexSelect { axis }) as Arc<dyn Op>;
+        let op = |axis| Arc::new(IndexSelect::along(axis)) as Arc<dyn Op>;
         let (f, i) = (Dtype::F32, Dtype::I32);
         let w = |shape: &[usize]| wave(f, shape, 1, false);
         let mut out = vec![
@@ -142,14 +161,24 @@ impl Op for IndexSelect {
     }
 }
 
-/// `shifted` where `index` lies in 0..extent, else −1, which no gather accepts.
-fn checked(index: &Node, extent: usize, shifted: &Node) -> Result<Node, OpError> {
-    let inside = logical_and(&ge(index, &like(index, 0.0))?, &lt(index, &like(index, extent as f64))?)?;
-    select(&inside, shifted, &like(shifted, -1.0))
+/// `index`, which is an error when the result is read unless it lies in 0..extent. What is made from it is in range
+/// without a check of its own.
+pub(crate) fn within(index: &Node, extent: usize, check: Check) -> Result<Node, OpError> {
+    gather_at(&iota(index.ty().dtype, extent)?, index, 0, Some(check))
 }
 
-fn gather_at(data: &Node, index: &Node, axis: usize) -> Result<Node, OpError> {
-    Node::apply(Arc::new(IndexSelect { axis }), &[data.clone(), index.clone()])
+/// `check` is `None` for an index made from a checked one.
+pub(crate) fn gather_at(
+    data: &Node,
+    index: &Node,
+    axis: usize,
+    check: Option<Check>,
+) -> Result<Node, OpError> {
+    Node::apply(Arc::new(IndexSelect { axis, check }), &[data.clone(), index.clone()])
+}
+
+fn add_at(x: &Node, index: &Node, axis: usize, extent: usize, check: Option<Check>) -> Result<Node, OpError> {
+    Node::apply(Arc::new(IndexAdd { axis, extent, check }), &[x.clone(), index.clone()])
 }
 
 /// The transpose of [`IndexSelect`]: `out[a.., r, b..]` = sum of `x[a.., i.., b..]` where `index[i..] = r`.
@@ -157,9 +186,15 @@ fn gather_at(data: &Node, index: &Node, axis: usize) -> Result<Node, OpError> {
 pub struct IndexAdd {
     pub axis: usize,
     pub extent: usize,
+    /// See [`Lowering::Gather`].
+    pub check: Option<Check>,
 }
 
 impl IndexAdd {
+    /// Into `extent` rows of `axis`, with its index checked under its own name.
+    pub fn along(axis: usize, extent: usize) -> IndexAdd {
+        IndexAdd { axis, extent, check: Some(INDEX_ADD) }
+    }
     /// Calls `f(output element, its terms in order)`.
     fn terms(&self, x: &RefTensor, index: &[i64], mut f: impl FnMut(usize, Vec<usize>)) {
         let outer = product(&x.shape[..self.axis]);
@@ -183,7 +218,7 @@ impl Op for IndexAdd {
         "index_add"
     }
     fn attributes(&self) -> String {
-        format!("{} of {}", self.axis, self.extent)
+        format!("{} of {} {}", self.axis, self.extent, label(self.check))
     }
     fn torch(&self) -> &'static str {
         "torch.zeros(shape).index_add(axis, index, x)"
@@ -238,7 +273,7 @@ impl Op for IndexAdd {
     }
     fn jvp(&self, x: &[Node], _: &Node, t: &[Option<Node>]) -> Result<Tangent, OpError> {
         Ok(match &t[0] {
-            Some(t) => Tangent::Node(index_add(t, &x[1], self.axis, self.extent)?),
+            Some(t) => Tangent::Node(add_at(t, &x[1], self.axis, self.extent, self.check)?),
             None => Tangent::Zero,
         })
     }
@@ -246,11 +281,12 @@ impl Op for IndexAdd {
         if which != 0 {
             return Err(no_gradient("index_add", "an index is an integer"));
         }
-        gather_at(cotangent, &x[1], self.axis)
+        gather_at(cotangent, &x[1], self.axis, self.check)
     }
     fn batch(&self, inputs: &[Node], mapped: &[bool]) -> Result<BatchRule, OpError> {
         if !mapped[1] {
-            return Ok(BatchRule::Node(index_add(&inputs[0], &inputs[1], self.axis + 1, self.extent)?));
+            let node = add_at(&inputs[0], &inputs[1], self.axis + 1, self.extent, self.check)?;
+            return Ok(BatchRule::Node(node));
         }
         Ok(BatchRule::Expand)
     }
@@ -261,12 +297,18 @@ impl Op for IndexAdd {
         let index = &inputs[1];
         let n = index.ty().len();
         let out = self.infer(&[inputs[0].ty().clone(), index.ty().clone()])?;
-        if n == 0 || out.is_empty() {
+        if n == 0 {
             return Ok(Some(zeros(out.dtype, &out.shape)));
+        }
+        let index = self.check.map_or(Ok(index.clone()), |c| within(index, self.extent, c))?;
+        if out.is_empty() {
+            // Nothing of the index is left, but it is still checked.
+            let none = narrow(&reshape(&index, &[n])?, 0, 0, 0)?;
+            return Ok(Some(cast(&reshape(&none, &out.shape)?, out.dtype)?));
         }
         let outer = product(&out.shape[..self.axis]);
         let inner = product(&out.shape[self.axis + 1..]);
-        let index = reshape(index, &[n])?;
+        let index = reshape(&index, &[n])?;
         let sum = |x: &Node| {
             let x = reshape(x, &[outer, n, inner])?;
             reshape(&sum_sorted(&x, &index, self.extent)?, &out.shape)
@@ -291,7 +333,7 @@ impl Op for IndexAdd {
         just_outside(reference, tolerance, i, output)
     }
     fn samples(&self) -> Vec<Sample> {
-        let op = |axis, extent| Arc::new(IndexAdd { axis, extent }) as Arc<dyn Op>;
+        let op = |axis, extent| Arc::new(IndexAdd::along(axis, extent)) as Arc<dyn Op>;
         let i = Dtype::I32;
         let w = |shape: &[usize]| wave(Dtype::F32, shape, 1, false);
         let mut out = vec![
@@ -331,10 +373,10 @@ fn sum_sorted(x: &Node, index: &Node, extent: usize) -> Result<Node, OpError> {
     let rank = count(&logical_or(&lt(&others, &mine)?, &logical_and(&eq(&others, &mine)?, &earlier)?)?)?;
     // order[p] is the one element of rank p.
     let here = eq(&row(&rank, n)?, &column(&at)?)?;
-    let order = select(&here, &row(&at, n)?, &full(i32s, &[n, n], 0.0))?;
+    let order = select(&here, &row(&at, n)?, &constant(i32s, &[n, n], 0.0))?;
     let order = reshape(&sum_kept(&order, &[1])?, &[n])?;
-    let keys = gather_at(index, &order, 0)?;
-    let mut sums = gather_at(x, &order, 1)?;
+    let keys = gather_at(index, &order, 0, None)?;
+    let mut sums = gather_at(x, &order, 1, None)?;
 
     let start = count(&lt(&row(index, n)?, &column(&keys)?)?)?;
     let nth = sub(&at, &start)?;
@@ -345,9 +387,9 @@ fn sum_sorted(x: &Node, index: &Node, extent: usize) -> Result<Node, OpError> {
             high[axis] = step;
             pad(&narrow(v, axis as isize, step, n - step)?, &vec![0; high.len()], &high, fill)
         };
-        let low = bitwise_and(&nth, &full(i32s, &[n], (2 * step - 1) as f64))?;
+        let low = bitwise_and(&nth, &constant(i32s, &[n], (2 * step - 1) as f64))?;
         let same = eq(&keys, &behind(&keys, 0, -1.0)?)?;
-        let joins = logical_and(&same, &eq(&low, &full(i32s, &[n], 0.0))?)?;
+        let joins = logical_and(&same, &eq(&low, &constant(i32s, &[n], 0.0))?)?;
         let added = add(&sums, &behind(&sums, 1, 0.0)?)?;
         sums = select(&along(&joins)?, &added, &sums)?;
         step *= 2;
@@ -355,22 +397,22 @@ fn sum_sorted(x: &Node, index: &Node, extent: usize) -> Result<Node, OpError> {
 
     let rows = cast(&iota(i32s, extent)?, index.ty().dtype)?;
     let (rows, all) = (column(&rows)?, row(index, extent)?);
-    let first = minimum(&count(&lt(&all, &rows)?)?, &full(i32s, &[extent], (n - 1) as f64))?;
-    let hit = gt(&count(&eq(&all, &rows)?)?, &full(i32s, &[extent], 0.0))?;
-    let picked = gather_at(&sums, &first, 1)?;
+    let first = minimum(&count(&lt(&all, &rows)?)?, &constant(i32s, &[extent], (n - 1) as f64))?;
+    let hit = gt(&count(&eq(&all, &rows)?)?, &constant(i32s, &[extent], 0.0))?;
+    let picked = gather_at(&sums, &first, 1, None)?;
     select(&along(&hit)?, &picked, &like(&picked, 0.0))
 }
 
 /// The sum of the slices of `x` that share an index: `x[a.., i.., b..]` goes to row `index[i..]` of `extent` rows at
-/// `axis`. Indices outside 0..extent add to nothing. Bound: (ceil(log2 n) + 1)·u·Σ|x|.
+/// `axis`. An index outside 0..extent is an error when the value is read. Bound: (ceil(log2 n) + 1)·u·Σ|x|.
 pub fn index_add(x: &Node, index: &Node, axis: usize, extent: usize) -> Result<Node, OpError> {
-    Node::apply(Arc::new(IndexAdd { axis, extent }), &[x.clone(), index.clone()])
+    add_at(x, index, axis, extent, Some(INDEX_ADD))
 }
 
 /// The slices of `data` along `axis` that an i32 or i64 `index` names, in its shape. An index outside the axis is an
 /// error when the value is read. Exact.
 pub fn index_select(data: &Node, axis: isize, index: &Node) -> Result<Node, OpError> {
-    gather_at(data, index, axis_of("index_select", axis, data.shape().len())?)
+    gather_at(data, index, axis_of("index_select", axis, data.shape().len())?, Some(INDEX_SELECT))
 }
 
 /// `out[i][j] = data[index[i][j]][j]` for axis 0, and so on: `index` has the data's rank, and its extents off `axis`
@@ -388,6 +430,7 @@ pub fn gather(data: &Node, axis: isize, index: &Node) -> Result<Node, OpError> {
     if !is_index(index.ty().dtype) {
         return Err(dtype_error("gather", &types, "an i32 or i64 index", "cast the index"));
     }
+    let index = &within(index, data.shape()[axis], GATHER)?;
     let mut flat = like(index, 0.0);
     let mut stride = 1usize;
     for a in (0..rank).rev() {
@@ -395,6 +438,5 @@ pub fn gather(data: &Node, axis: isize, index: &Node) -> Result<Node, OpError> {
         flat = add(&flat, &mul(&at, &like(index, stride as f64))?)?;
         stride *= data.shape()[a];
     }
-    let flat = checked(index, data.shape()[axis], &flat)?;
-    gather_at(&reshape(data, &[data.ty().len()])?, &flat, 0)
+    gather_at(&reshape(data, &[data.ty().len()])?, &flat, 0, None)
 }

@@ -1,15 +1,15 @@
 //! Losses of classifiers: nll and cross_entropy with integer targets.
 //!
-//! The forward pass reads the target's entry by a gather, so that a target outside the classes is an error and not a
-//! silent zero; the backward pass selects by position (one-hot), so that no scatter is needed.
+//! The forward pass reads the target's entry by a gather; the backward pass selects by position (one-hot), so that no
+//! scatter is needed. Both check the targets: one outside the classes is an error and not a silent zero.
 
 use crate::arithmetic::{add, mul};
 use crate::bounds::{depth, exact, just_outside};
 use crate::cast::cast;
-use crate::compare::{eq, ge, logical_and, lt};
+use crate::compare::eq;
 use crate::create::{iota, like, positions};
 use crate::error::{arity, attribute_error, dtype_error, no_gradient, shape_error};
-use crate::gather::index_select;
+use crate::gather::{gather_at, within};
 use crate::movement::{expand, lead_all, reshape};
 use crate::reduce::{in_single, mean_kept, sum_kept};
 use crate::sample::{FLOATS, host, sample, wave};
@@ -18,7 +18,7 @@ use crate::softmax::{Row, log_softmax, softmax};
 use crate::unary::neg;
 use std::sync::Arc;
 use ulpian_graph::{
-    BatchRule, Differentiation, Lowering, Node, Op, OpError, RefTensor, Sample, Tangent, TensorType,
+    BatchRule, Check, Differentiation, Lowering, Node, Op, OpError, RefTensor, Sample, Tangent, TensorType,
     Tolerance,
 };
 use ulpian_num::Dtype;
@@ -72,16 +72,30 @@ fn samples_of(op: &Arc<dyn Op>) -> Vec<Sample> {
     out
 }
 
+const NLL: Check = Check { op: "nll", what: "target" };
+const CROSS_ENTROPY: Check = Check { op: "cross_entropy", what: "target" };
+const ONE_HOT: Check = Check { op: "one_hot", what: "target" };
+
 /// `-x[n, target[n]]`.
 #[derive(Clone, Debug)]
-pub struct Nll;
+pub struct Nll {
+    /// The name under which its targets are checked.
+    check: Check,
+}
+
+impl Nll {
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Nll {
+        Nll { check: NLL }
+    }
+}
 
 impl Op for Nll {
     fn name(&self) -> &'static str {
         "nll"
     }
     fn attributes(&self) -> String {
-        String::new()
+        format!("for {}", self.check.op)
     }
     fn torch(&self) -> &'static str {
         "torch.nn.functional.nll_loss(x, target, reduction='none')"
@@ -97,7 +111,7 @@ impl Op for Nll {
     }
     fn jvp(&self, x: &[Node], _: &Node, t: &[Option<Node>]) -> Result<Tangent, OpError> {
         Ok(match &t[0] {
-            Some(t) => Tangent::Node(pick(t, &x[1])?),
+            Some(t) => Tangent::Node(pick(t, &x[1], self.check)?),
             None => Tangent::Zero,
         })
     }
@@ -107,14 +121,15 @@ impl Op for Nll {
         }
         let shape = x[0].shape();
         let spread = |v: &Node| expand(&reshape(v, &[shape[0], 1])?, shape);
-        let hot = eq(&positions(x[1].ty().dtype, shape, 1)?, &spread(&x[1])?)?;
+        let target = within(&x[1], shape[1], self.check)?;
+        let hot = eq(&positions(x[1].ty().dtype, shape, 1)?, &spread(&target)?)?;
         let back = spread(&neg(cotangent)?)?;
         select(&hot, &back, &like(&back, 0.0))
     }
     fn batch(&self, inputs: &[Node], mapped: &[bool]) -> Result<BatchRule, OpError> {
         let x = lead_all(inputs, mapped)?;
         let [z, n, c] = [x[0].shape()[0], x[0].shape()[1], x[0].shape()[2]];
-        let y = pick(&reshape(&x[0], &[z * n, c])?, &reshape(&x[1], &[z * n])?)?;
+        let y = pick(&reshape(&x[0], &[z * n, c])?, &reshape(&x[1], &[z * n])?, self.check)?;
         Ok(BatchRule::Node(reshape(&y, &[z, n])?))
     }
     fn lowering(&self, _: &[TensorType], _: &TensorType) -> Lowering {
@@ -123,11 +138,9 @@ impl Op for Nll {
     fn expand(&self, inputs: &[Node]) -> Result<Option<Node>, OpError> {
         let (x, target) = (&inputs[0], &inputs[1]);
         let [n, c] = [x.shape()[0], x.shape()[1]];
-        let classes = like(target, c as f64);
-        let flat = add(&mul(&iota(target.ty().dtype, n)?, &classes)?, target)?;
-        let inside = logical_and(&ge(target, &like(target, 0.0))?, &lt(target, &classes)?)?;
-        let flat = select(&inside, &flat, &like(target, -1.0))?;
-        Ok(Some(neg(&index_select(&reshape(x, &[n * c])?, 0, &flat)?)?))
+        let target = within(target, c, self.check)?;
+        let flat = add(&mul(&iota(target.ty().dtype, n)?, &like(&target, c as f64))?, &target)?;
+        Ok(Some(neg(&gather_at(&reshape(x, &[n * c])?, &flat, 0, None)?)?))
     }
     fn tolerance(&self, _: &[RefTensor], _: &TensorType) -> Tolerance {
         exact()
@@ -136,12 +149,12 @@ impl Op for Nll {
         just_outside(reference, tolerance, i, output)
     }
     fn samples(&self) -> Vec<Sample> {
-        samples_of(&(Arc::new(Nll) as Arc<dyn Op>))
+        samples_of(&(Arc::new(Nll::new()) as Arc<dyn Op>))
     }
 }
 
-fn pick(x: &Node, target: &Node) -> Result<Node, OpError> {
-    Node::apply(Arc::new(Nll), &[x.clone(), target.clone()])
+fn pick(x: &Node, target: &Node, check: Check) -> Result<Node, OpError> {
+    Node::apply(Arc::new(Nll { check }), &[x.clone(), target.clone()])
 }
 
 /// `log Σ e^x − x[target]` of each row, then the reduction.
@@ -189,7 +202,7 @@ impl Op for CrossEntropy {
     fn jvp(&self, x: &[Node], _: &Node, t: &[Option<Node>]) -> Result<Tangent, OpError> {
         let Some(t) = &t[0] else { return Ok(Tangent::Zero) };
         let mean = sum_kept(&mul(&softmax(&x[0], 1)?, t)?, &[1])?;
-        let rows = add(&reshape(&mean, &[t.shape()[0]])?, &pick(t, &x[1])?)?;
+        let rows = add(&reshape(&mean, &[t.shape()[0]])?, &pick(t, &x[1], CROSS_ENTROPY)?)?;
         Ok(Tangent::Node(reduced(&rows, self.reduction)?))
     }
     fn transpose(&self, _: &[Node], _: usize, _: &Node) -> Result<Node, OpError> {
@@ -202,7 +215,9 @@ impl Op for CrossEntropy {
         Lowering::Expand
     }
     fn expand(&self, inputs: &[Node]) -> Result<Option<Node>, OpError> {
-        let y = in_single(&inputs[0], |x| reduced(&pick(&log_softmax(x, 1)?, &inputs[1])?, self.reduction))?;
+        let y = in_single(&inputs[0], |x| {
+            reduced(&pick(&log_softmax(x, 1)?, &inputs[1], CROSS_ENTROPY)?, self.reduction)
+        })?;
         Ok(Some(y))
     }
     /// A row errs as log_softmax does; the reduction adds its tree and a division.
@@ -260,7 +275,7 @@ fn flattened(op: &str, x: &Node, target: &Node) -> Result<(Node, Node), OpError>
 /// `-x[.., target]` of log-probabilities `[.., C]`. A target outside 0..C is an error when the value is read.
 pub fn nll(x: &Node, target: &Node, reduction: Reduction) -> Result<Node, OpError> {
     let (rows, targets) = flattened("nll", x, target)?;
-    let y = reduced(&pick(&rows, &targets)?, reduction)?;
+    let y = reduced(&pick(&rows, &targets, NLL)?, reduction)?;
     if reduction == Reduction::None { reshape(&y, target.shape()) } else { Ok(y) }
 }
 
@@ -272,7 +287,8 @@ pub fn cross_entropy(x: &Node, target: &Node, reduction: Reduction) -> Result<No
     if reduction == Reduction::None { reshape(&y, target.shape()) } else { Ok(y) }
 }
 
-/// One-hot rows of integer targets, as bools `[.., classes]`; all false where a target lies outside.
+/// One-hot rows of integer targets, as bools `[.., classes]`. A target outside 0..classes is an error when the value is
+/// read.
 pub fn one_hot(target: &Node, classes: usize) -> Result<Node, OpError> {
     if !target.ty().dtype.is_int() {
         let types = [target.ty().clone()];
@@ -282,6 +298,7 @@ pub fn one_hot(target: &Node, classes: usize) -> Result<Node, OpError> {
         return Err(attribute_error("one_hot", "classes", classes, "must be below 2^31"));
     }
     let target = if target.ty().dtype == Dtype::U8 { cast(target, Dtype::I32)? } else { target.clone() };
+    let target = within(&target, classes, ONE_HOT)?;
     let mut shape = target.shape().to_vec();
     shape.push(1);
     let column = reshape(&target, &shape)?;

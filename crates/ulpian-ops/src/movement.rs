@@ -9,6 +9,7 @@ mod op;
 pub use op::Move;
 pub(crate) use op::{coordinates, offset};
 
+use crate::create::fits;
 use crate::error::{attribute_error, axis_of, shape_error};
 use crate::sample::encode;
 use std::sync::Arc;
@@ -150,6 +151,7 @@ pub fn pad(x: &Node, low: &[usize], high: &[usize], value: f64) -> Result<Node, 
     if [low.len(), high.len()] == [x.shape().len(); 2] && low.iter().chain(high).all(|&p| p == 0) {
         return Ok(x.clone());
     }
+    fits("pad", x.ty().dtype, value)?;
     let fill = encode(x.ty().dtype, value);
     apply(Movement::Pad { low: low.to_vec(), high: high.to_vec(), fill }, x)
 }

@@ -9,7 +9,7 @@ use crate::arithmetic::div;
 use crate::bounds::{depth, exact, flush_loss, just_outside, unit};
 use crate::cast::cast;
 use crate::compare::{eq, lt};
-use crate::create::{full, like};
+use crate::create::{constant, like};
 use crate::error::{arity, attribute_error, axes_of, dtype_error, no_gradient};
 use crate::movement::{coordinates, expand, lead_all, offset, reshape};
 use crate::sample::{FLOATS, host, sample, wave};
@@ -561,7 +561,7 @@ fn position(x: &Node, axis: Option<isize>, keep: bool, least: bool) -> Result<No
     let op = if least { "argmin" } else { "argmax" };
     let axes = axes_or_all(op, x, axis.as_slice())?;
     if axes.is_empty() {
-        return Ok(full(Dtype::I64, &[], 0.0));
+        return Ok(constant(Dtype::I64, &[], 0.0));
     }
     drop_axes(position_kept(x, &axes, least, Dtype::I64)?, &axes, keep)
 }

@@ -8,7 +8,7 @@ use crate::arithmetic::{div, mul, sub};
 use crate::bounds::{depth, flush_loss, just_outside, unit};
 use crate::compare::eq;
 use crate::create::{positions, zeros};
-use crate::error::{arity, axis_of, dtype_error, no_gradient};
+use crate::error::{arity, axis_of, dtype_error, front_axis, no_gradient};
 use crate::movement::{expand, lead_all};
 use crate::reduce::{accurate_sum, extremum_kept, groups, in_single, position_kept, sum_kept};
 use crate::sample::{FLOATS, host, sample, wave};
@@ -23,7 +23,7 @@ use ulpian_num::Dtype;
 
 fn typed(op: &str, inputs: &[TensorType], axis: usize) -> Result<TensorType, OpError> {
     arity(op, inputs, 1)?;
-    axis_of(op, axis as isize, inputs[0].shape.len())?;
+    front_axis(op, axis, inputs[0].shape.len())?;
     if !inputs[0].dtype.is_float() {
         return Err(dtype_error(op, inputs, "a floating dtype", "cast to f32 or f64 first"));
     }

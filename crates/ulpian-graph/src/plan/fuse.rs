@@ -35,6 +35,12 @@ pub struct Group {
 
 /// More values than this are not computed inside one kernel.
 const MOST_INLINE: usize = 48;
+/// Ops on constants that are computed anew wherever they are used.
+const MOST_REPEATED: usize = 24;
+/// Movements in a row that are read through; the next one is carried out.
+const MOST_MOVES: usize = 32;
+/// Groups looked at before a merge is given up.
+const MOST_SEARCHED: usize = 512;
 /// Results that one kernel may write.
 const MOST_STORES: usize = 6;
 
@@ -45,7 +51,8 @@ pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
     let mut users: Vec<Vec<Id>> = vec![vec![]; n];
     for id in 0..n {
         for a in graph.values[id].operands() {
-            if !users[a].contains(&id) {
+            // Users are met in order, one after the other.
+            if users[a].last() != Some(&id) {
                 users[a].push(id);
             }
         }
@@ -61,12 +68,24 @@ pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
     let mut inside = vec![0usize; n];
     // Made from constants alone (counters among them): cheaper to compute anywhere than to read.
     let mut constant = vec![false; n];
+    // Ops that computing it there repeats.
+    let mut repeated = vec![0usize; n];
+    let mut moves = vec![0usize; n];
     for id in 0..n {
         let v = &graph.values[id];
+        if let Def::Move { src, .. } = v.def {
+            moves[id] = moves[src] % MOST_MOVES + 1;
+        }
+        let operands = v.operands();
+        let most = if matches!(v.def, Def::Map { .. }) { 2 } else { 1 };
+        repeated[id] = operands.iter().fold(1, |sum, &a| sum + repeated[a]).min(MOST_REPEATED + 1);
         constant[id] = match &v.def {
             Def::Fill(_) => true,
-            Def::Map { args, .. } => args.iter().all(|&a| constant[a]) && args.len() <= 2,
-            Def::Move { src, .. } => constant[*src],
+            Def::Map { .. } | Def::Move { .. } => {
+                operands.len() <= most
+                    && operands.iter().all(|&a| constant[a])
+                    && repeated[id] <= MOST_REPEATED
+            }
             _ => false,
         };
     }
@@ -99,6 +118,7 @@ pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
             Def::Fill(_) => {}
             _ if !fuse => own(&mut f, "fusion is off"),
             _ if output[id] => own(&mut f, "an output"),
+            Def::Move { .. } if moves[id] == MOST_MOVES => own(&mut f, "a long row of movements"),
             Def::Move { .. } => {}
             Def::Map { .. } if fuse && constant[id] => {
                 f.log.push(format!(
@@ -258,7 +278,9 @@ fn group(graph: &Graph, fuse: bool, epilogue_of: &[Option<Id>], f: &mut Fusion) 
     }
 }
 
-/// Whether `to` also depends on `from` through a third group, so that they cannot be one.
+/// Whether `to` also depends on `from` through a third group, so that they cannot be one. Such a group has values
+/// after the first of `from`, so earlier ones are not entered; the earliest of the others come first, where a way back
+/// is shortest. Past [`MOST_SEARCHED`] groups the answer is yes, which costs a merge and never a bit.
 fn detour(
     groups: &[Option<Group>],
     inputs: &[BTreeMap<Id, bool>],
@@ -266,15 +288,24 @@ fn detour(
     from: usize,
     to: usize,
 ) -> bool {
+    let start = groups[from].as_ref().and_then(|g| g.stores.first());
+    let last = |g: usize| groups[g].as_ref().and_then(|g| g.stores.last().copied());
+    let reach = |g: usize| {
+        let read = inputs[g].keys().filter_map(|id| home.get(id)).copied();
+        read.filter_map(|g| last(g).filter(|l| Some(l) > start).map(|l| (l, g)))
+    };
     let mut seen = HashSet::new();
-    let mut stack: Vec<usize> =
-        inputs[to].keys().filter_map(|id| home.get(id)).copied().filter(|&g| g != from).collect();
-    while let Some(g) = stack.pop() {
-        if g == from {
+    let mut next: BTreeSet<(Id, usize)> = reach(to).filter(|&(_, g)| g != from).collect();
+    while let Some((_, g)) = next.pop_first() {
+        if g == from || seen.len() >= MOST_SEARCHED {
             return true;
         }
-        if groups[g].is_some() && seen.insert(g) {
-            stack.extend(inputs[g].keys().filter_map(|id| home.get(id)).copied());
+        if seen.insert(g) {
+            // `from` itself may end where it starts.
+            if inputs[g].keys().any(|id| home.get(id) == Some(&from)) {
+                return true;
+            }
+            next.extend(reach(g));
         }
     }
     false

@@ -3,7 +3,7 @@
 
 use crate::host::HostTensor;
 use crate::node::{Leaf, Node, NodeKind};
-use crate::op::{Lowering, MapBody, Movement, OpError, TensorType};
+use crate::op::{Check, Lowering, MapBody, Movement, OpError, TensorType};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use ulpian_kernel::ir::Combine;
@@ -49,6 +49,8 @@ pub struct Value {
     pub def: Def,
     /// The op's name, for people.
     pub name: &'static str,
+    /// Of a gather: its indices are checked, and named so.
+    pub check: Option<Check>,
 }
 
 /// Where an input's memory comes from.
@@ -221,7 +223,7 @@ impl Graph {
                         let mut perm: Vec<usize> = (0..rank).collect();
                         perm.swap(rank - 2, rank - 1);
                         let def = Def::Move { src: at[x], how: Movement::Permute(perm) };
-                        values.push(Value { ty, def, name: "transpose" });
+                        values.push(Value { ty, def, name: "transpose", check: None });
                         values.len() - 1
                     };
                     let (b, a) = (transposed(b, &mut values), transposed(a, &mut values));
@@ -262,7 +264,7 @@ struct Builder {
 
 impl Builder {
     fn push(&mut self, name: &'static str, ty: &TensorType, def: Def) -> Id {
-        self.graph.values.push(Value { ty: ty.clone(), def, name });
+        self.graph.values.push(Value { ty: ty.clone(), def, name, check: None });
         self.graph.values.len() - 1
     }
     fn input(&mut self, node: &Node, source: Source) -> Id {
@@ -302,8 +304,10 @@ impl Builder {
                 }
             }
             Lowering::Contract => self.push(name, ty, Def::Contract { a: args[0], b: args[1] }),
-            Lowering::Gather { axis } => {
-                self.push(name, ty, Def::Gather { axis, data: args[0], index: args[1] })
+            Lowering::Gather { axis, check } => {
+                let id = self.push(name, ty, Def::Gather { axis, data: args[0], index: args[1] });
+                self.graph.values[id].check = check;
+                id
             }
             // `build` has expanded it already.
             Lowering::Expand => args[0],

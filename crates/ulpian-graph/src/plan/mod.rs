@@ -10,11 +10,11 @@ pub mod graph;
 use crate::codegen::{Buf, Draft, Output, Report, contract::contract, map, reduce::reduce};
 use crate::host::HostTensor;
 use crate::node::Node;
-use crate::op::TensorType;
+use crate::op::{Check, Movement, TensorType};
 use crate::program::{GraphError, Options};
 use fuse::{Fusion, Group};
 use graph::{Def, Graph, Id, Source};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use ulpian_kernel::device::Prepared;
 use ulpian_num::Dtype;
@@ -43,6 +43,14 @@ pub struct Step {
     pub programs: u64,
 }
 
+/// The indices behind a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checked {
+    pub check: Check,
+    /// The run's input that is these indices, element for element, if one is.
+    pub given: Option<usize>,
+}
+
 /// Launches in order, and the memory they need.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -57,6 +65,8 @@ pub struct Plan {
     pub types: Vec<TensorType>,
     pub hosts: Vec<(Node, Arc<HostTensor>)>,
     pub reports: Vec<Report>,
+    /// What each report is of.
+    pub checks: Vec<Checked>,
     /// Every storage dtype used, and an op that uses it.
     pub dtypes: Vec<(Dtype, &'static str)>,
     /// What was decided, for people.
@@ -76,15 +86,18 @@ pub fn plan(outputs: &[Node], given: &HashMap<u64, usize>, options: &Options) ->
         reports: vec![],
     };
     let mut checked = HashSet::new();
+    let mut checks = vec![];
     for group in &fusion.kernels {
         for id in gathers(&graph, &fusion, group) {
             let Def::Gather { axis, data, index } = graph.values[id].def else { continue };
+            let Some(check) = graph.values[id].check else { continue };
             let extent = graph.shape(data)[axis];
             if extent == 0 && !graph.ty(index).is_empty() {
-                return Err(GraphError::IndexOutOfRange { op: graph.values[id].name, index: 0, extent });
+                return Err(GraphError::IndexOutOfRange { check, index: 0, position: Some(0), extent });
             }
             if checked.insert((index, extent)) {
                 map::check_index(&mut out, id)?;
+                checks.push(Checked { check, given: given_as(&graph, index) });
             }
         }
         match group.heavy.map(|h| (h, &graph.values[h].def)) {
@@ -103,10 +116,25 @@ pub fn plan(outputs: &[Node], given: &HashMap<u64, usize>, options: &Options) ->
     let Output { drafts, scratch, reports, .. } = out;
     let mut plan = place(&graph, drafts, &scratch);
     plan.reports = reports;
+    plan.checks = checks;
     plan.dtypes = dtypes.into_iter().collect();
     plan.types = outputs.iter().map(|n| n.ty().clone()).collect();
     plan.log = fusion.log.clone();
     Ok(plan)
+}
+
+/// The input of a run that a value is, but for its shape.
+fn given_as(graph: &Graph, mut id: Id) -> Option<usize> {
+    while let Def::Move { src, how: Movement::Reshape(_) } = graph.values[id].def {
+        id = src;
+    }
+    match graph.values[id].def {
+        Def::Input(i) => match graph.inputs[i].1 {
+            Source::Given(i) => Some(i),
+            Source::Host(..) => None,
+        },
+        _ => None,
+    }
 }
 
 /// The gathers computed by a kernel.
@@ -139,6 +167,7 @@ fn place(graph: &Graph, drafts: Vec<Draft>, scratch: &[u64]) -> Plan {
         types: vec![],
         hosts: vec![],
         reports: vec![],
+        checks: vec![],
         dtypes: vec![],
         log: vec![],
     };
@@ -166,7 +195,8 @@ fn place(graph: &Graph, drafts: Vec<Draft>, scratch: &[u64]) -> Plan {
             last.insert(b.0, at);
         });
     }
-    let mut free: Vec<usize> = vec![];
+    // By size.
+    let mut free: BTreeSet<(u64, usize)> = BTreeSet::new();
     let mut kernels: HashMap<[u8; 32], Arc<Prepared>> = HashMap::new();
     for (at, d) in drafts.into_iter().enumerate() {
         let mut done = vec![];
@@ -188,7 +218,7 @@ fn place(graph: &Graph, drafts: Vec<Draft>, scratch: &[u64]) -> Plan {
             }
             places.push(place);
         }
-        free.extend(done);
+        free.extend(done.into_iter().map(|s| (plan.slots[s], s)));
         let prepared = Prepared::new(d.kernel);
         let kernel = kernels.entry(prepared.hash).or_insert(prepared).clone();
         plan.steps.push(Step { kernel, places, params: d.params, programs: d.programs });
@@ -197,11 +227,12 @@ fn place(graph: &Graph, drafts: Vec<Draft>, scratch: &[u64]) -> Plan {
 }
 
 /// The smallest free slot that is large enough, else the largest free one made larger, else a new one.
-fn slot(slots: &mut Vec<u64>, free: &mut Vec<usize>, bytes: u64) -> usize {
-    let fitting = (0..free.len()).filter(|&i| slots[free[i]] >= bytes).min_by_key(|&i| slots[free[i]]);
-    match fitting.or_else(|| (0..free.len()).max_by_key(|&i| slots[free[i]])) {
-        Some(i) => {
-            let s = free.swap_remove(i);
+fn slot(slots: &mut Vec<u64>, free: &mut BTreeSet<(u64, usize)>, bytes: u64) -> usize {
+    let best = free.range((bytes, 0)..).next().or_else(|| free.last()).copied();
+    match best {
+        Some(entry) => {
+            free.remove(&entry);
+            let s = entry.1;
             slots[s] = slots[s].max(bytes);
             s
         }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 use ulpian_graph::{
-    BatchRule, Differentiation, Lowering, MapBody, Movement, Node, Op, OpError, RefTensor, Sample, Tangent,
-    TensorType, Tolerance,
+    BatchRule, Check, Differentiation, Lowering, MapBody, Movement, Node, Op, OpError, RefTensor, Sample,
+    Tangent, TensorType, Tolerance,
 };
 use ulpian_kernel::ir::{Combine, Value};
 use ulpian_kernel::record::{Recorder, Traced};
@@ -184,8 +184,10 @@ pub fn matmul(a: &Node, b: &Node) -> Node {
     apply("matmul", a.ty().dtype, &shape, Lowering::Contract, &[a, b])
 }
 
+pub const CHECK: Check = Check { op: "gather", what: "index" };
+
 pub fn gather(axis: usize, data: &Node, index: &Node) -> Node {
     let s = data.shape();
     let shape: Vec<usize> = [&s[..axis], index.shape(), &s[axis + 1..]].concat();
-    apply("gather", data.ty().dtype, &shape, Lowering::Gather { axis }, &[data, index])
+    apply("gather", data.ty().dtype, &shape, Lowering::Gather { axis, check: Some(CHECK) }, &[data, index])
 }

@@ -2,7 +2,7 @@
 
 use super::{apply, apply_slice, lead_all, pad, permute, reshape, unslice, unwindow, window};
 use crate::bounds::{exact, just_outside};
-use crate::error::{arity, attribute_error, axis_of, no_gradient, shape_error};
+use crate::error::{arity, attribute_error, front_axis, no_gradient, shape_error};
 use crate::reduce::sum_kept;
 use crate::sample::{encode, host, nasty, sample, wave};
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl Move {
                 Ok(out)
             }
             &Movement::Window { axis, size, stride, dilation } => {
-                axis_of(name, axis as isize, s.len())?;
+                front_axis(name, axis, s.len())?;
                 let positive = size > 0 && stride > 0 && dilation > 0;
                 let reach = (size.max(1) - 1).checked_mul(dilation).and_then(|r| r.checked_add(1));
                 let Some(reach) = reach.filter(|&r| positive && r <= s[axis]) else {
