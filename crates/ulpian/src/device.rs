@@ -60,6 +60,8 @@ pub fn open(id: &str) -> Result<Arc<dyn Device>> {
 
 /// As [`open`], with options.
 pub fn open_with(id: &str, options: &OpenOptions) -> Result<Arc<dyn Device>> {
+    // A device that was closed should leave its memory to the one that takes its place.
+    ulpian_graph::program_cache::forget_closed_devices();
     let unknown = || DeviceError::NotFound {
         asked: id.into(),
         remedy:

@@ -32,6 +32,8 @@ pub enum Error {
     Length { op: &'static str, given: usize, shape: Vec<usize> },
     #[error("{op}: the tensor is {dtype}, not {asked}; call to_dtype first")]
     WrongDtype { op: &'static str, dtype: Dtype, asked: Dtype },
+    #[error("{op}: {value} is no value of {dtype}; call to_dtype on the tensor for a dtype that holds it")]
+    OutOfRange { op: &'static str, value: String, dtype: Dtype },
     #[error("item: a tensor of shape {shape:?} is not one number; index or reduce it first")]
     NotOneElement { shape: Vec<usize> },
     #[error("{what} = {value}: {need}")]

@@ -1,7 +1,7 @@
 //! Tensors from data, from constants and from counters.
 
 use super::{Scalar, Tensor};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, argument};
 use std::sync::Arc;
 use ulpian_graph::{HostTensor, Node, TensorType};
 use ulpian_kernel::device::Device;
@@ -37,21 +37,52 @@ impl Tensor {
     pub fn scalar<D: Element>(device: &Arc<dyn Device>, value: D) -> Tensor {
         Tensor::from_node(Node::fill(TensorType::new(D::DTYPE, &[]), value.bits()), device)
     }
-    /// `value` everywhere, rounded once to `dtype`. `torch.full`.
-    pub fn full(device: &Arc<dyn Device>, dtype: Dtype, shape: &[usize], value: impl Into<Scalar>) -> Tensor {
-        Tensor::from_node(Node::fill(TensorType::new(dtype, shape), value.into().bits(dtype)), device)
+    /// `value` everywhere, rounded once to `dtype`. One that an integer `dtype` does not hold is an error, see
+    /// [`Scalar`]. `torch.full`.
+    pub fn full(
+        device: &Arc<dyn Device>,
+        dtype: Dtype,
+        shape: &[usize],
+        value: impl Into<Scalar>,
+    ) -> Result<Tensor> {
+        let bits = value.into().bits("full", dtype)?;
+        Ok(Tensor::from_node(Node::fill(TensorType::new(dtype, shape), bits), device))
     }
     /// `torch.zeros`.
     pub fn zeros(device: &Arc<dyn Device>, dtype: Dtype, shape: &[usize]) -> Tensor {
-        Tensor::full(device, dtype, shape, 0)
+        Tensor::from_node(ulpian_ops::zeros(dtype, shape), device)
     }
     /// `torch.ones`.
     pub fn ones(device: &Arc<dyn Device>, dtype: Dtype, shape: &[usize]) -> Tensor {
-        Tensor::full(device, dtype, shape, 1)
+        Tensor::from_node(ulpian_ops::ones(dtype, shape), device)
     }
-    /// `0, 1, …, len − 1` in i32 or i64. `torch.arange(len)`.
+    /// `0, 1, …, len − 1`. `torch.arange(len, dtype=dtype)`.
     pub fn arange(device: &Arc<dyn Device>, dtype: Dtype, len: usize) -> Result<Tensor> {
-        Ok(Tensor::from_node(ulpian_ops::iota(dtype, len)?, device))
+        if matches!(dtype, Dtype::I32 | Dtype::I64) {
+            return Ok(Tensor::from_node(ulpian_ops::iota(dtype, len)?, device));
+        }
+        let end = i64::try_from(len).map_err(|_| argument("arange: len", len, "must be below 2^63"))?;
+        Tensor::arange_by(device, dtype, 0, end, 1)
+    }
+    /// `start, start + step, …` as long as it stays before `end`; steps may be negative or fractions.
+    /// `torch.arange(start, end, step, dtype=dtype)`.
+    ///
+    /// For an integer `dtype` all three are taken as integers (fractions cut off, see [`Scalar`]) and exact. Else there
+    /// are ceil((end − start) / step) elements, and each is `start + i·step` in f64, rounded at the product, at the
+    /// sum and to `dtype`, as PyTorch's CPU does: values that the steps do not hit exactly may come one more or less.
+    ///
+    /// # Errors
+    /// A step of 0 or away from `end`, no number, an infinity, a bool dtype, or more elements than memory holds.
+    pub fn arange_by(
+        device: &Arc<dyn Device>,
+        dtype: Dtype,
+        start: impl Into<Scalar>,
+        end: impl Into<Scalar>,
+        step: impl Into<Scalar>,
+    ) -> Result<Tensor> {
+        let numbers: [Scalar; 3] = [start.into(), end.into(), step.into()];
+        let host = super::range::arange(dtype, numbers)?;
+        Ok(Tensor::from_node(Node::host(host), device))
     }
     /// Uniform in `low..high`, from Philox 4x32-10 by (seed, stream, index): the same numbers on every device. The
     /// unit draw is scaled as `u·(high − low) + low`, with `high − low` rounded once to the dtype.
@@ -77,7 +108,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         Ok(Tensor::from_node(ulpian_ops::normal(&ulpian_ops::key(seed, stream), dtype, shape)?, device))
     }
-    /// The same values on another device.
+    /// The same bits on another device, computed and fetched now.
     pub fn to_device(&self, device: &Arc<dyn Device>) -> Result<Tensor> {
         if self.device.memory_key() == device.memory_key() {
             return Ok(self.clone());

@@ -46,7 +46,7 @@ macro_rules! with_number {
         impl Tensor { $(
             $(#[$doc])*
             pub fn $name(&self, number: impl Into<Scalar>) -> Result<Tensor> {
-                let number = self.beside(number.into().beside(self.dtype()));
+                let number = self.beside(number.into().beside(stringify!($method), self.dtype())?);
                 self.$method(&number)
             }
         )* }

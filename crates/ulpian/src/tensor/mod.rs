@@ -8,6 +8,7 @@ mod create;
 mod layers;
 mod math;
 mod promote;
+mod range;
 mod read;
 mod shape;
 mod transforms;
