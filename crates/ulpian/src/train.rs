@@ -2,8 +2,11 @@
 //!
 //! Here live the step (scaling, forward, loss, gradients, update, all in one [`Program`]), its memory, and epochs.
 //! Printing, plots and argument parsing never live here. The one idea: a step depends on its inputs alone, and the
-//! order of the images on (seed, epoch) alone, so the weights are the same bits on every device and thread count.
+//! order of the images on (seed, epoch) alone, so the weights are the same bits on every device and thread count, and
+//! a run taken up again ends in the bits of one that was never broken off.
 //! Losses are summed on the device and read once an epoch: nothing waits inside one.
+
+mod snapshot;
 
 use crate::data::{Dataset, Split, permutation};
 use crate::error::{Result, argument};
@@ -27,13 +30,13 @@ pub enum Model {
     Cnn,
 }
 
-/// How to train.
+/// How to train, with which update rule.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct Settings<O = Sgd> {
     pub model: Model,
     /// Images a step; the last step of an epoch takes what is left.
     pub batch: usize,
-    pub optimizer: Sgd,
+    pub optimizer: O,
     /// Of first weights and of the images' order.
     pub seed: u64,
     /// Where the weights are saved after each epoch: whole or not at all.
@@ -41,16 +44,23 @@ pub struct Settings {
     pub options: Options,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
+impl<O> Settings<O> {
+    /// The default settings with this update rule.
+    pub fn with(optimizer: O) -> Settings<O> {
         Settings {
             model: Model::Mlp { hidden: 128 },
             batch: 64,
-            optimizer: Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.0 },
+            optimizer,
             seed: 0,
             checkpoint: None,
             options: Options::default(),
         }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings::with(Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.0 })
     }
 }
 
@@ -75,10 +85,10 @@ const TEST_BATCH: usize = 256;
 
 /// A model in training on one device.
 #[derive(Debug)]
-pub struct Trainer {
+pub struct Trainer<O = Sgd> {
     device: Arc<dyn Device>,
     data: Dataset,
-    settings: Settings,
+    settings: Settings<O>,
     /// Its parameters are symbols that programs bind.
     model: Sequential,
     names: Vec<String>,
@@ -94,6 +104,10 @@ pub struct Trainer {
     steps: HashMap<usize, Step>,
     tests: HashMap<usize, Step>,
     epoch: u64,
+    /// Steps done of the epoch after `epoch`.
+    done: usize,
+    /// Loss and count of right ones over those steps.
+    totals: [Arc<dyn Memory>; 2],
 }
 
 /// A program with the memory of its batch.
@@ -104,18 +118,13 @@ struct Step {
     labels: Arc<dyn Memory>,
 }
 
-impl Trainer {
+impl<O: Optimizer> Trainer<O> {
     /// Makes the first weights from the seed.
-    pub fn new(device: &Arc<dyn Device>, data: Dataset, settings: Settings) -> Result<Trainer> {
+    pub fn new(device: &Arc<dyn Device>, data: Dataset, settings: Settings<O>) -> Result<Trainer<O>> {
         if settings.batch == 0 {
             return Err(argument("batch", 0, "must be at least 1"));
         }
-        let Sgd { lr, momentum, weight_decay } = settings.optimizer;
-        for (name, rate) in [("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay)] {
-            if !(0.0..=f64::from(f32::MAX)).contains(&rate) {
-                return Err(argument(name, rate, "must be a finite f32 of at least 0"));
-            }
-        }
+        settings.optimizer.check()?;
         if data.train().is_empty() || data.test().is_empty() {
             return Err(argument("dataset", &data.name, "needs images to train on and to test on"));
         }
@@ -153,6 +162,8 @@ impl Trainer {
             steps: HashMap::new(),
             tests: HashMap::new(),
             epoch: 0,
+            done: 0,
+            totals: zero_totals(device)?,
         };
         let tensors: Vec<&Tensor> =
             first.iter().map(|(p, _)| p).chain(first.iter().flat_map(|(_, s)| s)).collect();
@@ -179,16 +190,20 @@ impl Trainer {
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         let mut tensors = vec![];
         for (name, symbol) in self.names.iter().zip(&self.parameters) {
-            let wrong = |detail| crate::Error::Parameter { name: name.clone(), detail };
-            let new = weights.get(name).ok_or_else(|| wrong("is missing".into()))?;
-            let given = TensorType::new(new.dtype(), new.shape());
-            if &given != symbol.ty() {
-                return Err(wrong(format!("is {given} where the model has {}", symbol.ty())));
-            }
-            tensors.push(Tensor::from_host(&self.device, new)?);
+            tensors.push(self.loaded(weights, name, symbol.ty())?);
         }
         let state: Vec<Tensor> = tensors.iter().flat_map(|p| self.settings.optimizer.state(p)).collect();
         self.start_from(&tensors.iter().chain(&state).collect::<Vec<_>>())
+    }
+
+    fn loaded(&self, from: &Weights, name: &str, ty: &TensorType) -> Result<Tensor> {
+        let wrong = |detail| crate::Error::Parameter { name: name.into(), detail };
+        let new = from.get(name).ok_or_else(|| wrong("is missing".into()))?;
+        let given = TensorType::new(new.dtype(), new.shape());
+        if &given != ty {
+            return Err(wrong(format!("is {given} where the model has {ty}")));
+        }
+        Tensor::from_host(&self.device, new)
     }
 
     fn start_from(&mut self, tensors: &[&Tensor]) -> Result<()> {
@@ -205,23 +220,33 @@ impl Trainer {
         Ok(())
     }
 
-    /// Trains on every image once, then tests, then saves where a checkpoint was asked for. `on_step(done, all)` is
-    /// called when a step has been queued.
-    pub fn epoch(&mut self, on_step: &mut dyn FnMut(usize, usize)) -> Result<Epoch> {
+    /// Takes at most `steps` steps of the epoch that is under way, and says how many: fewer at its end. `on_step(done,
+    /// all)` is called when a step has been queued.
+    pub fn advance(&mut self, steps: usize, on_step: &mut dyn FnMut(usize, usize)) -> Result<usize> {
         // Bounded by the readers of data sets to 32 bits.
-        let count = self.data.train().len();
-        let order = permutation(self.settings.seed, self.epoch, count as u32);
-        let mut totals = self.zero_totals()?;
+        let order = permutation(self.settings.seed, self.epoch, self.data.train().len() as u32);
         let all = self.steps_per_epoch();
-        for (i, indices) in order.chunks(self.settings.batch).enumerate() {
-            totals = self.step(indices, totals)?;
-            on_step(i + 1, all);
+        let mut taken = 0;
+        for indices in order.chunks(self.settings.batch).skip(self.done).take(steps) {
+            self.totals = self.step(indices, self.totals.clone())?;
+            self.done += 1;
+            taken += 1;
+            on_step(self.done, all);
         }
+        Ok(taken)
+    }
+
+    /// Trains on every image once (on those left, where some of the epoch's steps are done), then tests, then saves
+    /// where a checkpoint was asked for. `on_step` as for [`Trainer::advance`].
+    pub fn epoch(&mut self, on_step: &mut dyn FnMut(usize, usize)) -> Result<Epoch> {
+        self.advance(usize::MAX, on_step)?;
         self.check(true)?;
-        let train = self.score(&totals, count)?;
+        let train = self.score(&self.totals, self.data.train().len())?;
         let test = self.test()?;
         let number = self.epoch;
         self.epoch += 1;
+        self.done = 0;
+        self.totals = zero_totals(&self.device)?;
         if let Some(path) = &self.settings.checkpoint {
             safetensors::save(path, &self.weights()?)?;
         }
@@ -253,7 +278,7 @@ impl Trainer {
     pub fn test(&mut self) -> Result<Score> {
         let count = self.data.test().len();
         let indices: Vec<u32> = (0..count as u32).collect();
-        let mut totals = self.zero_totals()?;
+        let mut totals = zero_totals(&self.device)?;
         for part in indices.chunks(TEST_BATCH) {
             let n = part.len();
             if !self.tests.contains_key(&n) {
@@ -276,12 +301,15 @@ impl Trainer {
     pub fn weights(&self) -> Result<Weights> {
         let mut all = Weights::new();
         for ((name, symbol), memory) in self.names.iter().zip(&self.parameters).zip(&self.values) {
-            let mut bytes = vec![0; symbol.ty().bytes()];
-            self.device.download(&whole(memory), &mut bytes)?;
-            let ty = symbol.ty();
-            all.insert(name.clone(), HostTensor::new(ty.dtype, ty.shape.clone(), bytes)?);
+            all.insert(name.clone(), self.fetched(symbol.ty(), memory)?);
         }
         Ok(all)
+    }
+
+    fn fetched(&self, ty: &TensorType, memory: &Arc<dyn Memory>) -> Result<HostTensor> {
+        let mut bytes = vec![0; ty.bytes()];
+        self.device.download(&whole(memory), &mut bytes)?;
+        Ok(HostTensor::new(ty.dtype, ty.shape.clone(), bytes)?)
     }
 
     /// The program of a training step on `n` images, for looking at.
@@ -345,9 +373,6 @@ impl Trainer {
         let labels = self.device.allocate(4 * n as u64)?;
         Ok(Step { program, images, labels })
     }
-    fn zero_totals(&self) -> Result<[Arc<dyn Memory>; 2]> {
-        Ok([self.device.allocate(4)?, self.device.allocate(4)?])
-    }
     fn check(&self, training: bool) -> Result<()> {
         let programs = if training { &self.steps } else { &self.tests };
         for step in programs.values() {
@@ -373,6 +398,10 @@ struct Batch {
     loss: Tensor,
     /// The two totals with this batch.
     totals: Vec<Node>,
+}
+
+fn zero_totals(device: &Arc<dyn Device>) -> Result<[Arc<dyn Memory>; 2]> {
+    Ok([device.allocate(4)?, device.allocate(4)?])
 }
 
 fn whole(memory: &Arc<dyn Memory>) -> Binding {

@@ -4,17 +4,18 @@ use std::sync::Arc;
 use ulpian::data::{Dataset, digits};
 use ulpian::device::{CpuOptions, Isa, OpenOptions, open_with};
 use ulpian::io::{Weights, safetensors, weights_sha256};
+use ulpian::optim::{Adam, AdamW, Optimizer, Sgd};
 use ulpian::train::{Epoch, Model, Settings, Trainer};
-use ulpian::{Device, Dtype, Tensor, grad};
+use ulpian::{Device, Dtype, Error, Tensor, grad};
 
 fn cpu(threads: usize, isa: Option<Isa>) -> Arc<dyn Device> {
     let cpu = CpuOptions { threads: Some(threads), isa };
     open_with("cpu", &OpenOptions { cpu, vulkan: None }).unwrap()
 }
-fn train(
+fn train<O: Optimizer>(
     device: &Arc<dyn Device>,
     data: Dataset,
-    settings: Settings,
+    settings: Settings<O>,
     epochs: usize,
 ) -> (Weights, Vec<Epoch>) {
     let mut t = Trainer::new(device, data, settings).unwrap();
@@ -108,4 +109,103 @@ fn a_step_is_the_tensors_own_arithmetic() {
     }
     assert_eq!(loss.dtype(), Dtype::F32);
     assert_eq!(f64::from(loss.item::<f32>().unwrap()), epoch.train.loss);
+}
+
+fn small<O>(optimizer: O) -> Settings<O> {
+    Settings { model: Model::Mlp { hidden: 8 }, batch: 16, seed: 3, ..Settings::with(optimizer) }
+}
+
+#[test]
+fn adam_trains_to_the_same_weights_on_one_and_two_threads() {
+    let settings = || Settings {
+        model: Model::Mlp { hidden: 32 },
+        ..Settings::with(Adam { lr: 0.01, ..Adam::default() })
+    };
+    let (one, epochs) = train(&cpu(1, None), digits().unwrap(), settings(), 2);
+    let (two, again) = train(&cpu(2, None), digits().unwrap(), settings(), 2);
+    assert_eq!(weights_sha256(&one), weights_sha256(&two));
+    assert_eq!(epochs, again);
+    assert!(epochs[1].train.loss < epochs[0].train.loss, "{epochs:?}");
+    assert!(epochs[1].test.accuracy > 0.7, "{epochs:?}");
+}
+
+/// A run broken off after each number of steps and taken up by a new trainer, through a file, against one that ran
+/// through: weights, state and scores.
+fn resumes<O: Optimizer + Clone>(name: &str, optimizer: O) {
+    let device = cpu(2, None);
+    // Five steps an epoch, the last of 6 images.
+    let make = || Trainer::new(&device, some_digits(70, 20), small(optimizer.clone())).unwrap();
+    let mut whole = make();
+    let epochs: Vec<Epoch> = (0..2).map(|_| whole.epoch(&mut |_, _| {}).unwrap()).collect();
+    whole.advance(2, &mut |_, _| {}).unwrap();
+    let want = whole.snapshot().unwrap();
+    let path = std::env::temp_dir().join(format!("ulpian-resume-{}-{name}.safetensors", std::process::id()));
+    for broken_at in [0, 1, 3, 5, 6, 9] {
+        let mut t = make();
+        let mut scores = vec![];
+        let mut left = broken_at;
+        while left > 0 {
+            left -= t.advance(left.min(5), &mut |_, _| {}).unwrap();
+            if left > 0 || broken_at == 5 {
+                scores.push(t.epoch(&mut |_, _| {}).unwrap());
+            }
+        }
+        t.save(&path).unwrap();
+        drop(t);
+        let mut t = make();
+        t.resume(&path).unwrap();
+        while t.epochs() < 2 {
+            scores.push(t.epoch(&mut |_, _| {}).unwrap());
+        }
+        t.advance(2, &mut |_, _| {}).unwrap();
+        assert_eq!(t.snapshot().unwrap(), want, "{name} broken off after {broken_at} steps");
+        assert_eq!(scores, epochs, "{name} broken off after {broken_at} steps");
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_resumed_run_ends_in_the_bits_of_an_unbroken_one() {
+    resumes("sgd", Sgd { lr: 0.1, momentum: 0.9, weight_decay: 1e-3 });
+    resumes("plain", Sgd { lr: 0.1, momentum: 0.0, weight_decay: 0.0 });
+    resumes("adam", Adam::default());
+    resumes("adamw", AdamW::default());
+}
+
+#[test]
+fn a_snapshot_of_another_run_is_refused_and_changes_nothing() {
+    let device = cpu(1, None);
+    let make = |s: Settings<Adam>| Trainer::new(&device, some_digits(64, 8), s).unwrap();
+    let mut t = make(small(Adam::default()));
+    t.advance(2, &mut |_, _| {}).unwrap();
+    let good = t.snapshot().unwrap();
+    let mut other = make(small(Adam::default()));
+    let before = other.snapshot().unwrap();
+    let mut refused = |from: &Weights, what: &str| {
+        let e = other.restore(from).unwrap_err();
+        assert!(e.to_string().contains(what), "{e}");
+        assert!(matches!(e, Error::Parameter { .. } | Error::Argument { .. }), "{e}");
+        assert_eq!(other.snapshot().unwrap(), before);
+    };
+    for name in good.keys() {
+        let mut lacking = good.clone();
+        lacking.remove(name);
+        refused(&lacking, name);
+    }
+    let mut odd = good.clone();
+    odd.insert("trainer.position".into(), good["trainer.loss"].clone());
+    refused(&odd, "trainer.position");
+    let mut odd = good.clone();
+    odd.insert("optimizer.adam.m.fc1.bias".into(), good["fc2.bias"].clone());
+    refused(&odd, "optimizer.adam.m.fc1.bias");
+    let seed = make(Settings { seed: 4, ..small(Adam::default()) }).snapshot().unwrap();
+    refused(&seed, "seed");
+    let batch = make(Settings { batch: 8, ..small(Adam::default()) }).snapshot().unwrap();
+    refused(&batch, "batch");
+    let sgd = Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.0 };
+    let sgd = Trainer::new(&device, some_digits(64, 8), small(sgd)).unwrap().snapshot().unwrap();
+    refused(&sgd, "optimizer.adam");
+    assert!(
+        Trainer::new(&device, some_digits(64, 8), small(Adam { beta2: 1.0, ..Adam::default() })).is_err()
+    );
 }

@@ -7,14 +7,21 @@
 mod adam;
 mod sgd;
 
-pub use adam::Adam;
+pub use adam::{Adam, AdamW};
 pub use sgd::Sgd;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, argument};
 use crate::tensor::Tensor;
+use std::fmt::Debug;
 
 /// An update rule. State is a list of tensors a parameter, zeros at first.
-pub trait Optimizer: Send + Sync {
+pub trait Optimizer: Debug + Send + Sync {
+    /// In lower case, as saved state names it.
+    fn name(&self) -> &'static str;
+    /// Refuses rates that make no sense: infinite ones, negative ones.
+    fn check(&self) -> Result<()>;
+    /// What the tensors of a parameter's state are called, in their order.
+    fn state_names(&self) -> &'static [&'static str];
     /// The first state of a parameter.
     fn state(&self, parameter: &Tensor) -> Vec<Tensor>;
     /// The parameter after one step, and its state.
@@ -24,6 +31,14 @@ pub trait Optimizer: Send + Sync {
         gradient: &Tensor,
         state: &[Tensor],
     ) -> Result<(Tensor, Vec<Tensor>)>;
+}
+
+/// A finite f32 of at least 0.
+fn rate(name: &str, value: f64) -> Result<()> {
+    if (0.0..=f64::from(f32::MAX)).contains(&value) {
+        return Ok(());
+    }
+    Err(argument(name, value, "must be a finite f32 of at least 0"))
 }
 
 fn states(op: &'static str, given: &[Tensor], need: usize) -> Result<()> {

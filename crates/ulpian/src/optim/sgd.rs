@@ -1,6 +1,6 @@
 //! Gradient descent with momentum.
 
-use super::{Optimizer, states};
+use super::{Optimizer, rate, states};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -23,6 +23,17 @@ pub struct Sgd {
 }
 
 impl Optimizer for Sgd {
+    fn name(&self) -> &'static str {
+        "sgd"
+    }
+    fn check(&self) -> Result<()> {
+        rate("lr", self.lr)?;
+        rate("momentum", self.momentum)?;
+        rate("weight_decay", self.weight_decay)
+    }
+    fn state_names(&self) -> &'static [&'static str] {
+        if self.momentum == 0.0 { &[] } else { &["velocity"] }
+    }
     fn state(&self, parameter: &Tensor) -> Vec<Tensor> {
         if self.momentum == 0.0 {
             return vec![];
