@@ -1,7 +1,8 @@
 //! What a launch costs beside its work: microseconds per dependent and per independent launch, on the GPU's clock and
-//! on the wall's, for each queue family that computes; then matrix times vector by size and tile.
+//! on the wall's, for each queue family that computes; then, on the main one, matrix times vector by size, rows of a
+//! tile and invocations of a group. For real GPUs: a software driver takes minutes.
 //!
-//! `launch_cost [DEVICE]`, DEVICE the index of `vulkan:N`. Columns:
+//! `launch_cost [DEVICE [SIZE...]]`, DEVICE the index of `vulkan:N`, SIZE rows and columns of a matrix. Columns:
 //! - `overlap`: GPU time, nothing between launches (each has its own output);
 //! - `after`: GPU time, each after the one before it, as dependent launches are queued;
 //! - `after+copies`: the same behind a barrier that also orders copies;
@@ -86,7 +87,7 @@ fn median(d: &Vulkan, launches: &[Launch], rounds: u32, between: Between) -> Res
 
 fn header() {
     println!(
-        "{:<26} {:>9} {:>9} {:>13} {:>11} {:>13} {:>7}   us a launch",
+        "{:<32} {:>9} {:>9} {:>13} {:>11} {:>13} {:>7}   us a launch",
         "", "overlap", "after", "after+copies", "queued dep", "queued indep", "host"
     );
 }
@@ -110,7 +111,7 @@ fn line(d: &Vulkan, name: &str, launches: &[Launch], bytes: f64) -> Result<()> {
     let (_, dependent) = wall(d, &launches[..1], count)?;
     let (host, independent) = wall(d, launches, count)?;
     print!(
-        "{name:<26} {:>9.2} {:>9.2} {:>13.2} {:>11.2} {:>13.2} {:>7.2}",
+        "{name:<32} {:>9.2} {:>9.2} {:>13.2} {:>11.2} {:>13.2} {:>7.2}",
         overlap * 1e6,
         after * 1e6,
         copies * 1e6,
@@ -125,48 +126,71 @@ fn line(d: &Vulkan, name: &str, launches: &[Launch], bytes: f64) -> Result<()> {
     Ok(())
 }
 
-fn family(index: usize, family: u32) -> Result<()> {
-    let options = Options { queue_family: Some(family), ..Options::from_env()? };
-    let d = match open_with(index, &options) {
-        Ok(d) => d,
-        Err(DeviceError::NotFound { .. }) => return Ok(()),
-        Err(e) => return Err(e.into()),
-    };
-    println!("\n{} ({}), queue family {family}", d.facts().name, d.facts().driver);
-    header();
+/// None for a family that does not compute.
+fn opened(index: usize, family: Option<u32>, group: Option<u32>) -> Result<Option<Arc<Vulkan>>> {
+    let options = Options { queue_family: family, largest_group: group, ..Options::from_env()? };
+    match open_with(index, &options) {
+        Ok(d) => Ok(Some(d)),
+        Err(DeviceError::NotFound { .. }) if family.is_some() => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn small(d: &Vulkan) -> Result<()> {
     let kernel = add_one()?;
     for groups in [1u64, 132, 4096] {
         let bytes = groups * 1024;
-        let from = memory(&d, bytes)?;
+        let from = memory(d, bytes)?;
         let launches = (0..OUTPUTS)
             .map(|_| {
-                let bindings = vec![from.clone(), memory(&d, bytes)?];
+                let bindings = vec![from.clone(), memory(d, bytes)?];
                 Ok(Launch { kernel: kernel.clone(), bindings, params: vec![], programs: groups })
             })
             .collect::<Result<Vec<_>>>()?;
-        line(&d, &format!("add one, {groups} groups"), &launches, 0.0)?;
+        line(d, &format!("add one, {groups} groups"), &launches, 0.0)?;
     }
-    for n in [256u32, 1024, 4096] {
-        let (a, x) = (memory(&d, u64::from(n) * u64::from(n) * 4)?, memory(&d, u64::from(n) * 4)?);
-        for tile in [4u32, 8, 16, 32] {
+    Ok(())
+}
+
+fn products(d: &Vulkan, group: u32, sizes: &[u32]) -> Result<()> {
+    for &n in sizes {
+        let (a, x) = (memory(d, u64::from(n) * u64::from(n) * 4)?, memory(d, u64::from(n) * 4)?);
+        for tile in [4u32, 8, 16, 32, 64] {
             let kernel = matvec(tile)?;
             let launches = (0..OUTPUTS)
                 .map(|_| {
-                    let bindings = vec![a.clone(), x.clone(), memory(&d, u64::from(n) * 4)?];
+                    let bindings = vec![a.clone(), x.clone(), memory(d, u64::from(n) * 4)?];
                     let programs = u64::from(n.div_ceil(tile));
                     Ok(Launch { kernel: kernel.clone(), bindings, params: vec![n], programs })
                 })
                 .collect::<Result<Vec<_>>>()?;
-            line(&d, &format!("matvec {n}, tile {tile}"), &launches, 4.0 * f64::from(n) * f64::from(n))?;
+            let name = format!("{n}, {tile} rows, {group} in a group");
+            line(d, &name, &launches, 4.0 * f64::from(n) * f64::from(n))?;
         }
     }
     Ok(())
 }
 
 fn main() -> Result<()> {
-    let index = std::env::args().nth(1).map_or(Ok(0), |s| s.parse())?;
-    for f in 0..8 {
-        family(index, f)?;
+    let mut args = std::env::args().skip(1);
+    let index = args.next().map_or(Ok(0), |s| s.parse())?;
+    let sizes = args.map(|s| s.parse()).collect::<std::result::Result<Vec<u32>, _>>()?;
+    for family in 0..8 {
+        if let Some(d) = opened(index, Some(family), None)? {
+            println!("\n{} ({}), queue family {family}", d.facts().name, d.facts().driver);
+            header();
+            small(&d)?;
+            if !sizes.is_empty() {
+                products(&d, 512, &sizes[..1])?;
+            }
+        }
+    }
+    for group in [128u32, 256, 512] {
+        if let Some(d) = opened(index, None, Some(group))? {
+            println!("\nmatrix times vector");
+            header();
+            products(&d, group, &sizes)?;
+        }
     }
     Ok(())
 }

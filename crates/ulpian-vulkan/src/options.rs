@@ -26,6 +26,9 @@ pub struct Options {
     /// Bytes of one allocation at most, where the driver allows more: shows on small buffers how large ones are
     /// treated.
     pub largest_allocation: Option<u64>,
+    /// Invocations in a group at most, where the device offers more (128 are needed): shows that bits do not depend on
+    /// it, and what it costs.
+    pub largest_group: Option<u32>,
     /// Another queue family than the device's main one: shows what the choice costs.
     pub queue_family: Option<u32>,
 }

@@ -279,6 +279,9 @@ impl Physical {
         if let Some(bytes) = options.largest_allocation {
             self.limits.max_allocation_bytes = self.limits.max_allocation_bytes.min(bytes);
         }
+        if let Some(invocations) = options.largest_group {
+            self.limits.max_workgroup_invocations = self.limits.max_workgroup_invocations.min(invocations);
+        }
         let Some(family) = options.queue_family else { return Ok(()) };
         match self.families.get(family as usize) {
             Some(f) if f.queue_count > 0 && f.queue_flags.contains(vk::QueueFlags::COMPUTE) => {

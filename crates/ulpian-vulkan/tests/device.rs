@@ -3,6 +3,7 @@
 mod common;
 use common::*;
 use ulpian_kernel::device::{Binding, Device, DeviceError, Verdict};
+use ulpian_vulkan::{Options, open_with};
 
 #[test]
 fn the_device_lists_opens_and_passes_its_self_test() {
@@ -246,4 +247,62 @@ fn threads_share_a_device() {
             });
         }
     });
+}
+
+#[test]
+fn bits_do_not_depend_on_the_size_of_groups() {
+    if absent() {
+        return;
+    }
+    let _quiet = Quiet;
+    use ulpian_kernel::device::Prepared;
+    use ulpian_kernel::ir::{Access, Combine, Contract, Operand, Unit};
+    use ulpian_kernel::record::{Traced, record};
+    use ulpian_num::{Dtype, Val};
+    let sum = record("sum of 4096", false, |r| {
+        let (x, y) = (r.buffer(Dtype::F32, Access::Read), r.buffer(Dtype::F32, Access::Write));
+        let index = r.program_id() * Val::lit(4096u32) + r.iota(4096, 1);
+        let v = r.load(x, index, None, 0, true);
+        let s = r.reduce(Combine::Sum, 1, &[v])[0];
+        let program = r.program_id();
+        r.store(y, program, None, s, false);
+    });
+    // 16 rows of 1,100 terms: more than one block along K, and a tail.
+    let product = record("matrix times vector", false, |r| {
+        let (x, y) = (r.buffer(Dtype::F32, Access::Read), r.buffer(Dtype::F32, Access::Write));
+        let row0 = r.program_id() * Val::lit(16u32);
+        let lit = |x: u32| Val::<Traced, u32>::lit(x).0;
+        let side = |outer0, outer_limit, outer_stride| Operand::Strided {
+            buffer: x,
+            base: lit(0),
+            outer0,
+            outer_limit,
+            outer_stride,
+            k_stride: lit(1),
+            unit: Unit::K,
+            aligned: true,
+        };
+        let (a, b) = (side(row0.0, lit(20), lit(1100)), side(lit(0), lit(1), lit(0)));
+        let v = r.contract(Dtype::F32, 16, 1, Contract { k: lit(1100), a, b });
+        let row = row0 + r.iota(16, 0);
+        r.store(y, row, Some(row.lt(Val::lit(20u32))), v, false);
+    });
+    let values: Vec<u32> = (0..22_000u32)
+        .map(|i| (0.1 + (i.wrapping_mul(2_654_435_761) >> 20) as f32 * 1e-3).to_bits())
+        .collect();
+    for (kernel, programs, results) in [(sum, 5, 5), (product, 2, 20)] {
+        let kernel = Prepared::new(kernel.unwrap());
+        let run = |largest_group| {
+            let d = open_with(0, &Options { largest_group, ..options() }).unwrap();
+            let (x, y) = (bind(&*d, 4 * values.len() as u64), bind(&*d, 4 * results as u64));
+            d.upload(&x, &bytes(&values)).unwrap();
+            d.run(&launch(&kernel, &[&x, &y], &[], programs)).unwrap();
+            read(&*d, &y, results)
+        };
+        let whole = run(None);
+        assert!(whole.iter().all(|x| f32::from_bits(*x) > 0.0));
+        assert_eq!(run(Some(128)), whole, "{}", kernel.kernel.name);
+    }
+    let e = open_with(0, &Options { largest_group: Some(64), ..options() }).unwrap_err();
+    assert!(matches!(e, DeviceError::Refused { .. }), "{e}");
 }

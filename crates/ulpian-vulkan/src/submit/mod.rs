@@ -88,7 +88,7 @@ impl Block {
     }
 }
 
-/// What stands between two launches that [`Queue::time`] times.
+/// What stands between two launches that [`crate::Vulkan::time_launches`] times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Between {
     /// Nothing: they may overlap, and must not touch what another of them writes.
