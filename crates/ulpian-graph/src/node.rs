@@ -94,7 +94,23 @@ impl Node {
     /// Applies an op after checking its shape and dtype rule.
     pub fn apply(op: Arc<dyn Op>, inputs: &[Node]) -> Result<Node, OpError> {
         let types: Vec<TensorType> = inputs.iter().map(|n| n.ty().clone()).collect();
+        // An empty tensor of endless axes becomes one that is not empty when the empty axis goes.
+        let endless = |t: &&TensorType| {
+            t.shape.iter().try_fold(1usize, |n, &e| n.checked_mul(e.max(1))).is_none() && t.is_empty()
+        };
+        let refused = |t: &TensorType| OpError::Shape {
+            op: op.name().into(),
+            given: vec![t.shape.clone()],
+            need: "the extents that are not 0 must multiply to a number of one word".into(),
+            remedy: "use smaller extents beside the empty axis".into(),
+        };
+        if let Some(t) = types.iter().find(endless) {
+            return Err(refused(t));
+        }
         let ty = op.infer(&types)?;
+        if endless(&&ty) {
+            return Err(refused(&ty));
+        }
         Ok(Node::make(ty, NodeKind::Apply { op, inputs: inputs.to_vec() }))
     }
     /// Unique in this process.

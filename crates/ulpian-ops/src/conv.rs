@@ -9,7 +9,7 @@ use crate::arithmetic::add_tangents;
 use crate::bounds::just_outside;
 use crate::contract::{matmul, product_bound};
 use crate::error::{arity, attribute_error, dtype_error, shape_error};
-use crate::movement::{expand, narrow, pad, permute, reshape, unwindow, window};
+use crate::movement::{expand, narrow, pad, permute, reshape, size, unwindow, window};
 use crate::sample::{FLOATS, sample, wave};
 use std::sync::Arc;
 use ulpian_graph::{
@@ -102,7 +102,8 @@ impl Conv2d {
                 (x, w, y)
             }
         };
-        let fits = x[0] == y[0] && w[0] == y[1] && w[1] * g.groups == x[1] && y[1] % g.groups == 0;
+        let fits =
+            x[0] == y[0] && w[0] == y[1] && w[1].checked_mul(g.groups) == Some(x[1]) && y[1] % g.groups == 0;
         fits.then_some(Shapes { x, w, y })
     }
 
@@ -257,29 +258,41 @@ impl Op for Conv2d {
         let y = match self.part {
             Part::Forward => {
                 let windows = permute(&self.windows(&inputs[0], &s)?, &[1, 2, 5, 6, 0, 3, 4])?;
-                let windows = reshape(&windows, &[g, cg * kh * kw, n * oh * ow])?;
-                let y = matmul(&reshape(&inputs[1], &[g, og, cg * kh * kw])?, &windows)?;
+                let windows = reshape(&windows, &[g, size(&[cg, kh, kw]), size(&[n, oh, ow])])?;
+                let y = matmul(&reshape(&inputs[1], &[g, og, size(&[cg, kh, kw])])?, &windows)?;
                 permute(&reshape(&y, &[o, n, oh, ow])?, &[1, 0, 2, 3])?
             }
             Part::InputGrad(_) => {
                 let Geometry { stride, padding, dilation, .. } = self.geometry;
                 let rows = expand(&reshape(&inputs[0], &[n, o, oh, ow, 1])?, &[n, o, oh, ow, kh])?;
-                let rows = unwindow(&rows, 2, h + 2 * padding[0], stride[0], dilation[0])?;
+                let rows = unwindow(
+                    &rows,
+                    2,
+                    h.saturating_add(padding[0].saturating_mul(2)),
+                    stride[0],
+                    dilation[0],
+                )?;
                 let rows = narrow(&rows, 2, padding[0], h)?;
                 let both = expand(&reshape(&rows, &[n, o, h, ow, kh, 1])?, &[n, o, h, ow, kh, kw])?;
-                let both = unwindow(&both, 3, w + 2 * padding[1], stride[1], dilation[1])?;
+                let both = unwindow(
+                    &both,
+                    3,
+                    w.saturating_add(padding[1].saturating_mul(2)),
+                    stride[1],
+                    dilation[1],
+                )?;
                 let both = narrow(&both, 3, padding[1], w)?;
                 let taps = permute(&reshape(&both, &[n, g, og, h, w, kh, kw])?, &[1, 2, 5, 6, 0, 3, 4])?;
-                let taps = reshape(&taps, &[g, og * kh * kw, n * h * w])?;
+                let taps = reshape(&taps, &[g, size(&[og, kh, kw]), size(&[n, h, w])])?;
                 let weight = permute(&reshape(&inputs[1], &[g, og, cg, kh, kw])?, &[0, 2, 1, 3, 4])?;
-                let x = matmul(&reshape(&weight, &[g, cg, og * kh * kw])?, &taps)?;
+                let x = matmul(&reshape(&weight, &[g, cg, size(&[og, kh, kw])])?, &taps)?;
                 permute(&reshape(&x, &[c, n, h, w])?, &[1, 0, 2, 3])?
             }
             Part::WeightGrad(_) => {
                 let windows = permute(&self.windows(&inputs[0], &s)?, &[1, 0, 3, 4, 2, 5, 6])?;
-                let windows = reshape(&windows, &[g, n * oh * ow, cg * kh * kw])?;
+                let windows = reshape(&windows, &[g, size(&[n, oh, ow]), size(&[cg, kh, kw])])?;
                 let ct = permute(&reshape(&inputs[1], &[n, g, og, oh, ow])?, &[1, 2, 0, 3, 4])?;
-                reshape(&matmul(&reshape(&ct, &[g, og, n * oh * ow])?, &windows)?, &s.w)?
+                reshape(&matmul(&reshape(&ct, &[g, og, size(&[n, oh, ow])])?, &windows)?, &s.w)?
             }
         };
         Ok(Some(y))

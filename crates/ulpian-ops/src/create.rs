@@ -1,7 +1,7 @@
 //! Tensors made from nothing: constants, and `iota`, the one op that reads its output index.
 
 use crate::bounds::{exact, just_outside};
-use crate::error::{arity, attribute_error, no_gradient};
+use crate::error::{arity, attribute_error, front_axis, no_gradient};
 use crate::movement::{expand, reshape};
 use crate::sample::{encode, sample};
 use std::sync::Arc;
@@ -139,6 +139,7 @@ pub fn iota(dtype: Dtype, len: usize) -> Result<Node, OpError> {
 
 /// The position along `axis`, over a whole shape.
 pub fn positions(dtype: Dtype, shape: &[usize], axis: usize) -> Result<Node, OpError> {
+    front_axis("positions", axis, shape.len())?;
     let mut one = vec![1; shape.len()];
     one[axis] = shape[axis];
     expand(&reshape(&iota(dtype, shape[axis])?, &one)?, shape)

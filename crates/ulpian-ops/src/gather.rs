@@ -11,7 +11,7 @@ use crate::cast::cast;
 use crate::compare::{eq, gt, logical_and, logical_or, lt};
 use crate::create::{constant, iota, like, positions, zeros};
 use crate::error::{arity, attribute_error, axis_of, dtype_error, front_axis, no_gradient, shape_error};
-use crate::movement::{expand, narrow, pad, permute, reshape};
+use crate::movement::{expand, narrow, pad, permute, reshape, size};
 use crate::reduce::{in_single, sum_kept};
 use crate::sample::{FLOATS, host, nasty, sample, wave};
 use crate::select::select;
@@ -50,9 +50,6 @@ fn label(check: Option<Check>) -> String {
 fn is_index(d: Dtype) -> bool {
     matches!(d, Dtype::I32 | Dtype::I64)
 }
-fn product(s: &[usize]) -> usize {
-    s.iter().product()
-}
 
 impl Op for IndexSelect {
     fn name(&self) -> &'static str {
@@ -76,7 +73,7 @@ impl Op for IndexSelect {
     }
     fn reference(&self, inputs: &[RefTensor], output: &TensorType) -> RefTensor {
         let (data, index) = (&inputs[0], inputs[1].to_i64());
-        let (extent, inner) = (data.shape[self.axis], product(&data.shape[self.axis + 1..]));
+        let (extent, inner) = (data.shape[self.axis], size(&data.shape[self.axis + 1..]));
         // An index outside is an error in every run; the reference then has no value to offer but zero.
         let from = |i: usize| {
             let (a, j, b) = (i / (inner * index.len()), i / inner % index.len(), i % inner);
@@ -118,7 +115,8 @@ impl Op for IndexSelect {
             let (rank, extent) = (data.shape().len(), data.shape()[axis + 1]);
             let perm: Vec<usize> = (1..=axis).chain([0]).chain(axis + 1..rank).collect();
             let moved = permute(data, &perm)?;
-            let joined = [&moved.shape()[..axis], &[z * extent], &moved.shape()[axis + 2..]].concat();
+            let joined =
+                [&moved.shape()[..axis], &[z.saturating_mul(extent)], &moved.shape()[axis + 2..]].concat();
             let moved = reshape(&moved, &joined)?;
             let base = mul(&positions(index.ty().dtype, index.shape(), 0)?, &like(index, extent as f64))?;
             let index = check.map_or(Ok(index.clone()), |c| within(index, extent, c))?;
@@ -197,7 +195,7 @@ impl IndexAdd {
     }
     /// Calls `f(output element, its terms in order)`.
     fn terms(&self, x: &RefTensor, index: &[i64], mut f: impl FnMut(usize, Vec<usize>)) {
-        let outer = product(&x.shape[..self.axis]);
+        let outer = size(&x.shape[..self.axis]);
         let inner = x.shape.iter().product::<usize>() / (outer * index.len()).max(1);
         for a in 0..outer {
             for r in 0..self.extent {
@@ -230,7 +228,7 @@ impl Op for IndexAdd {
             let need = "a floating, i32 or i64 input and an i32 or i64 index";
             return Err(dtype_error("index_add", inputs, need, "cast them"));
         }
-        let end = self.axis + index.shape.len();
+        let end = self.axis.saturating_add(index.shape.len());
         if x.shape.len() < end || x.shape[self.axis..end] != index.shape {
             let need = format!("axes {}..{end} of the first must be the index's", self.axis);
             return Err(shape_error("index_add", inputs, &need, "reshape the index"));
@@ -306,8 +304,8 @@ impl Op for IndexAdd {
             let none = narrow(&reshape(&index, &[n])?, 0, 0, 0)?;
             return Ok(Some(cast(&reshape(&none, &out.shape)?, out.dtype)?));
         }
-        let outer = product(&out.shape[..self.axis]);
-        let inner = product(&out.shape[self.axis + 1..]);
+        let outer = size(&out.shape[..self.axis]);
+        let inner = size(&out.shape[self.axis + 1..]);
         let index = reshape(&index, &[n])?;
         let sum = |x: &Node| {
             let x = reshape(x, &[outer, n, inner])?;
@@ -436,7 +434,7 @@ pub fn gather(data: &Node, axis: isize, index: &Node) -> Result<Node, OpError> {
     for a in (0..rank).rev() {
         let at = if a == axis { index.clone() } else { positions(index.ty().dtype, index.shape(), a)? };
         flat = add(&flat, &mul(&at, &like(index, stride as f64))?)?;
-        stride *= data.shape()[a];
+        stride = stride.saturating_mul(data.shape()[a]);
     }
     gather_at(&reshape(data, &[data.ty().len()])?, &flat, 0, None)
 }

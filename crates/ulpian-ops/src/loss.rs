@@ -10,7 +10,7 @@ use crate::compare::eq;
 use crate::create::{iota, like, positions};
 use crate::error::{arity, attribute_error, dtype_error, no_gradient, shape_error};
 use crate::gather::{gather_at, within};
-use crate::movement::{expand, lead_all, reshape};
+use crate::movement::{expand, lead_all, reshape, size};
 use crate::reduce::{in_single, mean_kept, sum_kept};
 use crate::sample::{FLOATS, host, sample, wave};
 use crate::select::select;
@@ -129,7 +129,7 @@ impl Op for Nll {
     fn batch(&self, inputs: &[Node], mapped: &[bool]) -> Result<BatchRule, OpError> {
         let x = lead_all(inputs, mapped)?;
         let [z, n, c] = [x[0].shape()[0], x[0].shape()[1], x[0].shape()[2]];
-        let y = pick(&reshape(&x[0], &[z * n, c])?, &reshape(&x[1], &[z * n])?, self.check)?;
+        let y = pick(&reshape(&x[0], &[size(&[z, n]), c])?, &reshape(&x[1], &[size(&[z, n])])?, self.check)?;
         Ok(BatchRule::Node(reshape(&y, &[z, n])?))
     }
     fn lowering(&self, _: &[TensorType], _: &TensorType) -> Lowering {
@@ -140,7 +140,7 @@ impl Op for Nll {
         let [n, c] = [x.shape()[0], x.shape()[1]];
         let target = within(target, c, self.check)?;
         let flat = add(&mul(&iota(target.ty().dtype, n)?, &like(&target, c as f64))?, &target)?;
-        Ok(Some(neg(&gather_at(&reshape(x, &[n * c])?, &flat, 0, None)?)?))
+        Ok(Some(neg(&gather_at(&reshape(x, &[size(&[n, c])])?, &flat, 0, None)?)?))
     }
     fn tolerance(&self, _: &[RefTensor], _: &TensorType) -> Tolerance {
         exact()

@@ -7,7 +7,7 @@
 mod op;
 
 pub use op::Move;
-pub(crate) use op::{coordinates, offset};
+pub(crate) use op::{coordinates, offset, size};
 
 use crate::create::fits;
 use crate::error::{attribute_error, axis_of, shape_error};
@@ -33,7 +33,7 @@ fn unslice(ct: &Node, start: &[usize], step: &[isize], input: &[usize]) -> Resul
         } else {
             start[axis]
         };
-        if s > 1 {
+        if s > 1 && len > 1 {
             // [len] -> [len, s] with zeros behind each element -> [len*s], cut to the last element.
             let (mut split, mut joined) = (x.shape().to_vec(), x.shape().to_vec());
             split.insert(axis + 1, 1);

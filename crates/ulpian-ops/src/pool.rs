@@ -10,7 +10,7 @@ use crate::conv::positions_along;
 use crate::create::{like, positions};
 use crate::detach::detach;
 use crate::error::{arity, attribute_error, dtype_error, no_gradient, shape_error};
-use crate::movement::{expand, lead_all, narrow, pad, reshape, unwindow, window};
+use crate::movement::{expand, lead_all, narrow, pad, reshape, size, unwindow, window};
 use crate::reduce::{extremum_kept, in_single, mean_kept, position_kept, sum_kept};
 use crate::sample::{FLOATS, host, sample, wave};
 use crate::select::select;
@@ -70,7 +70,7 @@ impl Windows {
         let rows = window(&padded, rank - 2, self.size[0], self.stride[0], 1)?;
         let both = window(&rows, rank - 1, self.size[1], self.stride[1], 1)?;
         let mut shape = both.shape()[..rank].to_vec();
-        shape.push(self.size[0] * self.size[1]);
+        shape.push(size(&self.size));
         reshape(&both, &shape)
     }
 

@@ -11,7 +11,7 @@ use crate::cast::cast;
 use crate::compare::{eq, lt};
 use crate::create::{constant, like};
 use crate::error::{arity, attribute_error, axes_of, dtype_error, no_gradient};
-use crate::movement::{coordinates, expand, lead_all, offset, reshape};
+use crate::movement::{coordinates, expand, lead_all, offset, reshape, size};
 use crate::sample::{FLOATS, host, sample, wave};
 use crate::select::select;
 use crate::unary::abs;
@@ -43,7 +43,7 @@ fn kept(shape: &[usize], axes: &[usize]) -> Vec<usize> {
 }
 
 fn count(shape: &[usize], axes: &[usize]) -> usize {
-    axes.iter().map(|&a| shape[a]).product()
+    size(&axes.iter().map(|&a| shape[a]).collect::<Vec<_>>())
 }
 
 fn checked_axes(op: &str, inputs: &[TensorType], axes: &[usize]) -> Result<Vec<usize>, OpError> {

@@ -31,6 +31,11 @@ pub(crate) fn offset(at: &[usize], shape: &[usize]) -> usize {
     at.iter().zip(shape).fold(0, |o, (&a, &n)| o * n + a)
 }
 
+/// The product of extents that may be those of a tensor too large to be made: past a word it stays there.
+pub(crate) fn size(extents: &[usize]) -> usize {
+    if extents.contains(&0) { 0 } else { extents.iter().fold(1, |n: usize, &e| n.saturating_mul(e)) }
+}
+
 fn product(shape: &[usize]) -> Option<usize> {
     // Zero extents do not excuse an overflow of the others.
     let all = shape.iter().try_fold(1usize, |p, &n| p.checked_mul(n.max(1)))?;
@@ -135,7 +140,7 @@ impl Move {
                 Ok(out)
             }
             &Movement::Unwindow { axis, length, stride, dilation } => {
-                if s.len() < 2 || axis + 1 >= s.len() || stride == 0 || dilation == 0 {
+                if s.len() < 2 || axis >= s.len() - 1 || stride == 0 || dilation == 0 {
                     let value = format!("axis {axis} stride {stride} dilation {dilation}");
                     let need = "an axis before the last (the windows), positive stride and dilation";
                     return Err(attribute_error(name, "window", value, need));
@@ -144,6 +149,35 @@ impl Move {
                 out[axis] = length;
                 Ok(out)
             }
+        }
+    }
+
+    /// The same movement of such an input, without steps longer than the input that no element takes: what is below
+    /// multiplies them by strides.
+    fn within_reach(&self, input: &[usize], output: &[usize]) -> Movement {
+        let taken = |count: usize, step: usize| if count < 2 { 1 } else { step };
+        match self.0.clone() {
+            Movement::Slice { mut start, mut step, len } => {
+                for (axis, &n) in len.iter().enumerate() {
+                    start[axis] = if n == 0 { 0 } else { start[axis] };
+                    step[axis] = if n < 2 { 1 } else { step[axis] };
+                }
+                Movement::Slice { start, step, len }
+            }
+            Movement::Window { axis, size, stride, dilation } => Movement::Window {
+                axis,
+                size,
+                stride: taken(output[axis], stride),
+                dilation: taken(size, dilation),
+            },
+            // A place reached by a longer step lies outside all the same.
+            Movement::Unwindow { axis, length, stride, dilation } => Movement::Unwindow {
+                axis,
+                length,
+                stride: stride.min(length.max(1)),
+                dilation: taken(*input.last().unwrap_or(&1), dilation.min(length.max(1))),
+            },
+            other => other,
         }
     }
 
@@ -171,7 +205,7 @@ impl Move {
                 from
             }
             Movement::Unwindow { axis, stride, dilation, .. } => {
-                let ahead = at[*axis].checked_sub(at[at.len() - 1] * dilation)?;
+                let ahead = at[*axis].checked_sub(at[at.len() - 1].checked_mul(*dilation)?)?;
                 if ahead % stride != 0 || ahead / stride >= input[*axis] {
                     return None;
                 }
@@ -332,8 +366,8 @@ impl Op for Move {
         };
         Ok(BatchRule::Node(apply(movement, x)?))
     }
-    fn lowering(&self, _: &[TensorType], _: &TensorType) -> Lowering {
-        Lowering::Move(self.0.clone())
+    fn lowering(&self, inputs: &[TensorType], output: &TensorType) -> Lowering {
+        Lowering::Move(self.within_reach(&inputs[0].shape, &output.shape))
     }
     fn expand(&self, _: &[Node]) -> Result<Option<Node>, OpError> {
         Ok(None)
