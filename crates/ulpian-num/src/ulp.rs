@@ -119,6 +119,9 @@ pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
             let y = turn(t, (q + 1) % 4);
             if y == 0.0 { 0.0 } else { y }
         }
+        Func::Sin => a.sin(),
+        Func::Cos => a.cos(),
+        Func::Tan => a.tan(),
     }
 }
 

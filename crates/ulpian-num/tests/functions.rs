@@ -17,7 +17,8 @@ fn bound(f: Func) -> (f64, f64) {
         Func::Log1p => (0.63, 0.7),
         Func::Tanh => (0.77, 0.75),
         Func::Sigmoid => (0.61, 0.6),
-        Func::SinPi | Func::CosPi => (0.7, 0.7),
+        Func::SinPi | Func::CosPi => (0.5, 0.7),
+        Func::Sin | Func::Cos | Func::Tan => (0.5, 0.54),
     }
 }
 
@@ -96,6 +97,9 @@ const F64_BITS: &[(&str, u64)] = &[
     ("sigmoid", 0x73ef5548d198170e),
     ("sinpi", 0xcc8da634b83db95a),
     ("cospi", 0xb3a9638460d69431),
+    ("sin", 0x8b21f715b98879ae),
+    ("cos", 0x97b4a66be783c456),
+    ("tan", 0x169a761e4a7c0c87),
 ];
 
 #[test]
@@ -225,6 +229,23 @@ fn special_values_follow_c99() {
         (Func::CosPi, 16777216.0, 1.0),
         (Func::CosPi, f32::MAX, 1.0),
         (Func::CosPi, inf, nan),
+        (Func::SinPi, -tiny, -0.0),
+        (Func::CosPi, tiny, 1.0),
+        (Func::Sin, 0.0, 0.0),
+        (Func::Sin, -0.0, -0.0),
+        (Func::Sin, -tiny, -0.0),
+        (Func::Sin, inf, nan),
+        (Func::Sin, -inf, nan),
+        (Func::Cos, 0.0, 1.0),
+        (Func::Cos, -0.0, 1.0),
+        (Func::Cos, tiny, 1.0),
+        (Func::Cos, inf, nan),
+        (Func::Cos, -inf, nan),
+        (Func::Tan, 0.0, 0.0),
+        (Func::Tan, -0.0, -0.0),
+        (Func::Tan, tiny, 0.0),
+        (Func::Tan, inf, nan),
+        (Func::Tan, -inf, nan),
         (Func::Sqrt, -0.0, -0.0),
         (Func::Sqrt, -tiny, -0.0),
         (Func::Sqrt, -1.0, nan),

@@ -49,6 +49,12 @@ CASES = {
               + [5e-324, 3e-310]),
     "cospi": (mp.cospi, uniform(-4, 4, 300) + spread(-40, 52, 200) + around(0.25) + around(1.0) + around(1.5) + around(3.25)),
 }
+# Doubles beside multiples of π/2, among them one of those that come nearest to any.
+random.seed(21)
+ANGLES = (uniform(-8, 8, 200) + spread(-1022, 1023, 200) + spread(1, 30, 100) + [6381956970095103 * 2.0**797]
+          + [v for k in (1, 2, 3, 4, 7, 22, 355, 12345, 10**9, 10**15) for v in around(float(k * mp.pi / 2), 1)]
+          + [v for k in (1, 3, 5, 7, 1001) for v in around(float(k * mp.pi / 4), 1)] + spread(-60, 1, 120))
+CASES |= {"sin": (mp.sin, ANGLES), "cos": (mp.cos, ANGLES), "tan": (mp.tan, ANGLES)}
 
 if __name__ == "__main__":
     path = os.path.join(os.path.dirname(__file__), "..", "tests", "data", "f64_truth.txt")

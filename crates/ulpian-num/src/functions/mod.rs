@@ -21,8 +21,9 @@
 //! | log1p | 0.623 | 858,712 | 0.609 | 0.7 |
 //! | tanh | 0.762 | 2,429,922 | 0.603 | 0.75 |
 //! | sigmoid | 0.601 | 782,053 | 0.509 | 0.6 |
-//! | sin πx | 0.639 (every 4099th; bound 0.7) | | 0.614 | 0.7 |
-//! | cos πx | 0.643 (every 4099th; bound 0.7) | | 0.547 | 0.7 |
+//! | sin πx | 0.5 | 0 | 0.614 | 0.7 |
+//! | cos πx | 0.5 | 0 | 0.547 | 0.7 |
+//! | sin, cos, tan | 0.5 | 0 | 0.510 | 0.54 |
 
 mod candidate;
 mod constants;
@@ -137,9 +138,12 @@ table! {
     Tanh "tanh" 1 (a, _b): Candidate::sure(tanh::tanh_f32(a)); tanh::tanh_f64(a);
     Sigmoid "sigmoid" 1 (a, _b): Candidate::sure(sigmoid::sigmoid_f32(a)); sigmoid::sigmoid_f64(a);
     /// sin(πx)
-    SinPi "sinpi" 1 (a, _b): Candidate::sure(trig::sin_pi_f32(a)); trig::sin_pi_f64(a);
+    SinPi "sinpi" 1 (a, _b): trig::sin_pi_fast(a), slow trig::sin_pi_slow(a); trig::sin_pi_f64(a);
     /// cos(πx)
-    CosPi "cospi" 1 (a, _b): Candidate::sure(trig::cos_pi_f32(a)); trig::cos_pi_f64(a);
+    CosPi "cospi" 1 (a, _b): trig::cos_pi_fast(a), slow trig::cos_pi_slow(a); trig::cos_pi_f64(a);
+    Sin "sin" 1 (a, _b): trig::sin_fast(a), slow trig::sin_slow(a); trig::sin_f64(a);
+    Cos "cos" 1 (a, _b): trig::cos_fast(a), slow trig::cos_slow(a); trig::cos_f64(a);
+    Tan "tan" 1 (a, _b): trig::tan_fast(a), slow trig::tan_slow(a); trig::tan_f64(a);
 }
 
 impl Func {

@@ -4,3 +4,4 @@
 
 pub(super) mod exp;
 pub(super) mod log;
+pub(super) mod trig;
