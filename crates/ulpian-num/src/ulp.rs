@@ -105,7 +105,29 @@ pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
         Func::Exp10 => 10f64.powf(a),
         Func::Expm1 => a.exp_m1(),
         Func::Log => a.ln(),
+        Func::Log2 => a.log2(),
+        Func::Log10 => a.log10(),
         Func::Log1p => a.ln_1p(),
+        // The library's own are not accurate near their zeros.
+        Func::Asinh => {
+            let x = a.abs();
+            let tail = if x > 1e9 { x } else { x * (x / (1.0 + (x * x + 1.0).sqrt())) };
+            let y = if x > 1e9 { x.ln() + std::f64::consts::LN_2 } else { (x + tail).ln_1p() };
+            y.copysign(a)
+        }
+        Func::Acosh if a > 1e9 => a.ln() + std::f64::consts::LN_2,
+        Func::Acosh if a < 1.0 => f64::NAN,
+        Func::Acosh => {
+            let t = a - 1.0;
+            (t + (t * (t + 2.0)).sqrt()).ln_1p()
+        }
+        Func::Atanh => {
+            let x = a.abs();
+            (0.5 * (2.0 * x / (1.0 - x)).ln_1p()).copysign(a)
+        }
+        Func::Softplus => a.max(0.0) + (-a.abs()).exp().ln_1p(),
+        Func::LogSigmoid if a == f64::INFINITY => 0.0,
+        Func::LogSigmoid => -reference_f64(Func::Softplus, -a, b),
         Func::Tanh => a.tanh(),
         Func::Sigmoid if a < 0.0 => a.exp() / (1.0 + a.exp()),
         Func::Sigmoid => 1.0 / (1.0 + (-a).exp()),

@@ -56,6 +56,20 @@ ANGLES = (uniform(-8, 8, 200) + spread(-1022, 1023, 200) + spread(1, 30, 100) + 
           + [v for k in (1, 3, 5, 7, 1001) for v in around(float(k * mp.pi / 4), 1)] + spread(-60, 1, 120))
 CASES |= {"sin": (mp.sin, ANGLES), "cos": (mp.cos, ANGLES), "tan": (mp.tan, ANGLES)}
 
+random.seed("logarithms")
+positive = lambda xs: [abs(x) for x in xs]
+wide = positive(spread(-1022, 1023, 150) + spread(-3, 3, 100)) + uniform(0.6, 1.6, 150) + [5e-324, 1e-310]
+CASES.update({
+    "log2": (lambda x: mp.log(x, 2), wide + around(1.0, 8)[:8] + around(1.0, 8)[9:] + around(2**0.5) + [2.0**-1074, 2.0**77]),
+    "log10": (mp.log10, wide + around(1.0, 8)[:8] + around(1.0, 8)[9:] + around(0.5**0.5) + [10.0**k for k in range(1, 23)]
+              + around(1e15, 2)),
+    "asinh": (mp.asinh, spread(-1022, 1023, 80) + spread(-40, 4, 150) + uniform(-3, 3, 150)),
+    "acosh": (mp.acosh, [1 + abs(x) for x in spread(-52, 3, 200)] + positive(spread(1, 1023, 80)) + around(1.0, 9)[10:]),
+    "atanh": (mp.atanh, spread(-1022, -1, 60) + spread(-40, -1, 150) + uniform(-1, 1, 150) + around(-1.0, 9)[:9]),
+    "softplus": (lambda x: mp.log1p(mp.exp(x)), uniform(-745, 40, 150) + uniform(-5, 5, 150) + small + around(-745.13, 1)),
+    "logsigmoid": (lambda x: -mp.log1p(mp.exp(-x)), uniform(-40, 745, 100) + uniform(-5, 5, 100) + small[:40]),
+})
+
 if __name__ == "__main__":
     path = os.path.join(os.path.dirname(__file__), "..", "tests", "data", "f64_truth.txt")
     os.makedirs(os.path.dirname(path), exist_ok=True)

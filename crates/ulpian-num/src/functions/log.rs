@@ -1,21 +1,20 @@
-//! log and log1p.
+//! log, log2, log10 and log1p, and the parts that other functions take their logarithms from.
 //!
-//! x = 2^k·m with m in [√½, √2), f = m - 1 exactly; log x = k·ln2 + f - f²/2 + f³Q(f), added from the largest down with
-//! the errors of the large sums carried along. f64 takes the odd series instead, s = f/(2+f), which needs fewer terms:
-//! log(1+f) = f - f²/2 + s·(f²/2 + s²L(s²)) (fdlibm's form). log1p splits 1 + x into a rounded sum and its error,
-//! which is scaled along with m.
+//! x = 2^k·m with m in [√½, √2), s = (m - 1)/(m + 1), log x = k·ln2 + 2·atanh(s). In f32 all of these are pairs: s from
+//! an exact numerator and denominator, atanh(s)/s a polynomial in s² whose first three coefficients are pairs, ln2 in
+//! two parts, the first short enough for exact products. Error below 2^-40.2 relative, near 1 too, where k = 0 and s
+//! alone remains. The other bases have coefficients of their own, so that log2 of a power of two is exact. log1p brings
+//! x, not 1 + x, to the size of m. The slow path does the same in 64-bit significands.
+//!
+//! f64: log(1+f) = f - f²/2 + s·(f²/2 + s²L(s²)) with s = f/(2+f) (fdlibm's form), the large sums with their errors;
+//! log1p splits 1 + x into a rounded sum and its error, which is scaled along with m. log2 and log10 are the slow path's.
 
+use super::candidate::Candidate;
 use super::constants::log as c;
-use super::pair::{fast_two_sum, reciprocal_f64, two_sum};
+use super::pair::{divide_pair_f32, fast_two_sum, poly_pair_f32, reciprocal_f64, two_sum};
 use super::wide::{Wide, Word, poly_fixed};
-use super::{INF_BITS, INF_BITS64, d, f, i, l, magnitude_f32, magnitude_f64, poly_f32, poly_f64, u};
-use crate::functions::keeps_subnormals;
+use super::{INF_BITS, INF_BITS64, d, f, i, l, magnitude_f32, magnitude_f64, poly_f64, u};
 use crate::real::{Real, Val};
-
-/// The first has 15 bits, so its product with any exponent is exact.
-const LN2_F32: [f32; 2] = [0.69314575, 0.0000014286068];
-const LOG_F32: [f32; 9] =
-    [0.3333331, -0.25, 0.20002227, -0.16668527, 0.14218122, -0.12396421, 0.11888593, -0.11725829, 0.06804918];
 
 /// The first has 33 bits, so its product with any exponent is exact.
 const LN2_F64: [f64; 2] = [0.6931471806019545, -0.000000000042009150726810846];
@@ -43,19 +42,157 @@ fn split_f64<R: Real>(bits: Val<R, i64>) -> (Val<R, i64>, Val<R, f64>) {
     (k, (bits - k.shl(l(52))).bitcast())
 }
 
-/// k·ln2 + log(1 + f + f_low).
-#[inline(always)]
-fn core_f32<R: Real>(k: Val<R, f32>, x: Val<R, f32>, x_low: Val<R, f32>) -> Val<R, f32> {
-    let half = x.raw_mul(f(0.5));
-    let h = x.raw_mul(half);
-    let h_low = x.raw_fma(half, -h);
-    let cube = x.raw_mul(x).raw_mul(x);
-    let (s, e) = fast_two_sum(x, -h);
-    let t = cube.raw_fma(poly_f32(x, &LOG_F32), x_low.raw_add(e.raw_sub(h_low)));
-    let (s, e) = fast_two_sum(k.raw_mul(f(LN2_F32[0])), s);
-    s.raw_add(k.raw_fma(f(LN2_F32[1]), e.raw_add(t)))
+/// A multiple of atanh, and that multiple of ln(2)/2·2: what a logarithm to one base is made of.
+pub(super) struct Series {
+    pairs: [(f32, f32); 3],
+    singles: [f32; 3],
+    slope: (f32, f32),
+    octave: (f32, f32),
 }
 
+pub(super) const NATURAL: Series =
+    Series { pairs: c::LOG_PAIRS, singles: c::LOG_SINGLES, slope: c::LOG_SLOPE, octave: c::LN_2 };
+const TWO: Series =
+    Series { pairs: c::LOG2_PAIRS, singles: c::LOG2_SINGLES, slope: c::LOG2_SLOPE, octave: (1.0, 0.0) };
+const TEN: Series =
+    Series { pairs: c::LOG10_PAIRS, singles: c::LOG10_SINGLES, slope: c::LOG10_SLOPE, octave: c::LOG10_2 };
+/// Half a natural logarithm, for |s| up to 0.2.
+pub(super) const HALF: Series =
+    Series { pairs: c::ATANH_PAIRS, singles: c::ATANH_SINGLES, slope: c::ATANH_SLOPE, octave: c::HALF_LN_2 };
+
+/// The pair s times a polynomial in `size`² (which is s, or 0 where s is so small that nothing is lost).
+#[inline(always)]
+pub(super) fn atanh_pair_f32<R: Real>(
+    s: (Val<R, f32>, Val<R, f32>),
+    size: Val<R, f32>,
+    b: &Series,
+) -> (Val<R, f32>, Val<R, f32>) {
+    let z = size.raw_mul(size);
+    let z_low = size.raw_add(size).raw_fma(s.1, size.raw_fma(size, -z));
+    let (w, w_low) = poly_pair_f32(z, &b.pairs, &b.singles);
+    let w_low = z_low.raw_fma(z.raw_fma(f(b.slope.1), f(b.slope.0)), w_low);
+    let h = s.0.raw_mul(w);
+    let low = s.0.raw_fma(w_low, s.0.raw_fma(w, -h));
+    (h, s.1.raw_fma(w, low))
+}
+
+/// k·octave + y, for k = 0 or |k·octave| > |y|, |k| <= 128.
+#[inline(always)]
+pub(super) fn add_octaves_f32<R: Real>(
+    k: Val<R, i32>,
+    y: (Val<R, f32>, Val<R, f32>),
+    b: &Series,
+) -> (Val<R, f32>, Val<R, f32>) {
+    let k = k.convert::<f32>();
+    if b.octave.1 == 0.0 {
+        let (h, e) = fast_two_sum(k, y.0);
+        return (h, e.raw_add(y.1));
+    }
+    let h = k.raw_fma(f(b.octave.0), y.0);
+    let e = y.0.raw_sub(h.raw_sub(k.raw_mul(f(b.octave.0))));
+    (h, k.raw_fma(f(b.octave.1), e.raw_add(y.1)))
+}
+
+/// More than twice what the pairs err by, relative to the result.
+const ERROR: f32 = 1.0 / (1u64 << 39) as f32;
+
+/// A logarithm: 53 operations, the rounding test 5, special values 14.
+#[inline(always)]
+fn fast<R: Real>(x: Val<R, f32>, b: &Series) -> Candidate<R> {
+    let bits = x.bitcast::<i32>();
+    let (k, m) = split_f32(bits);
+    let above = m.raw_add(f(1.0));
+    let s = divide_pair_f32(m.raw_sub(f(1.0)), None, (above, m.raw_sub(above.raw_sub(f(1.0)))));
+    let (h, low) = add_octaves_f32(k, atanh_pair_f32(s, s.0, b), b);
+    let (field, normal) = (bits.bitcast::<u32>(), 0x0080_0000);
+    let special = (field - u(normal)).ge(u(INF_BITS as u32 - normal));
+    // Flushed or not, as the comparison is.
+    let pole = x.equals(f(0.0));
+    let value = Val::select(bits.lt(i(0)), f(f32::NAN), x);
+    let value = Val::select(pole, f(f32::NEG_INFINITY), value);
+    let subnormal = field.lt(u(normal)).and(pole.negate());
+    Candidate::relative(h, low, ERROR).unless(special, value).doubt_also(subnormal)
+}
+
+#[inline(always)]
+pub(super) fn log_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
+    fast(x, &NATURAL)
+}
+
+/// The slow path of [`log_fast`].
+#[inline(always)]
+pub(super) fn log_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+    log_wide(Wide::from_f32(x)).round_f32()
+}
+
+#[inline(always)]
+pub(super) fn log2_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
+    fast(x, &TWO)
+}
+
+/// The slow path of [`log2_fast`].
+#[inline(always)]
+pub(super) fn log2_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+    log2_wide(Wide::from_f32(x)).round_f32()
+}
+
+#[inline(always)]
+pub(super) fn log10_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
+    fast(x, &TEN)
+}
+
+/// The slow path of [`log10_fast`].
+#[inline(always)]
+pub(super) fn log10_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+    log10_wide(Wide::from_f32(x)).round_f32()
+}
+
+/// log(1 + x): 62 operations, the rounding test 5, special values 18.
+#[inline(always)]
+pub(super) fn log1p_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
+    let bits = x.bitcast::<i32>();
+    let (k, _) = split_f32(f(1.0).raw_add(x).bitcast());
+    // (1 + x)·2^-k - 1 = x·2^-k + (2^-k - 1). Where k is 1 the bracket is the larger; elsewhere it is 0, or the sum is
+    // exact. From k = 25 the bracket loses its small part.
+    let scale = (i(127) - k).shl(i(23)).bitcast::<f32>();
+    let (scaled, bracket) = (x.raw_mul(scale), scale.raw_sub(f(1.0)));
+    let r = bracket.raw_add(scaled);
+    let lost = scale.raw_sub(bracket.raw_add(f(1.0)));
+    let r_low = scaled.raw_sub(r.raw_sub(bracket)).raw_add(lost);
+    let above = r.raw_add(f(2.0));
+    let above_low = r.raw_sub(above.raw_sub(f(2.0))).raw_add(r_low);
+    let s = divide_pair_f32(r, Some(r_low), (above, above_low));
+    let (h, low) = add_octaves_f32(k, atanh_pair_f32(s, s.0, &NATURAL), &NATURAL);
+    // Below 2^-25 the answer is x, as it is for infinity and NaN.
+    let (field, minus_one) = (bits.bitcast::<u32>(), 0xbf80_0000);
+    let known = magnitude_f32(x).lt(i(0x3300_0000)).or(bits.ge(i(INF_BITS))).or(field.ge(u(minus_one)));
+    let value = Val::select(field.gt(u(minus_one)), f(f32::NAN), x.flush());
+    let value = Val::select(field.equals(u(minus_one)), f(f32::NEG_INFINITY), value);
+    // 2^-k is no normal float for the largest arguments.
+    Candidate::relative(h, low, ERROR).doubt_also(bits.ge(i(0x7e80_0000))).unless(known, value)
+}
+
+/// The slow path of [`log1p_fast`].
+#[inline(always)]
+pub(super) fn log1p_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+    log1p_wide(Wide::from_f32(x)).round_f32()
+}
+
+#[inline(always)]
+pub(super) fn log2_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
+    let bits = x.bitcast::<i64>();
+    let y = log2_wide(Wide::from_f64(x)).round_f64();
+    specials_f64(bits, magnitude_f64(x).equals(l(0)), bits.lt(l(0)), y)
+}
+
+#[inline(always)]
+pub(super) fn log10_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
+    let bits = x.bitcast::<i64>();
+    let y = log10_wide(Wide::from_f64(x)).round_f64();
+    specials_f64(bits, magnitude_f64(x).equals(l(0)), bits.lt(l(0)), y)
+}
+
+/// k·ln2 + log(1 + f + f_low).
 #[inline(always)]
 fn core_f64<R: Real>(k: Val<R, f64>, x: Val<R, f64>, x_low: Val<R, f64>) -> Val<R, f64> {
     let h = x.raw_mul(d(0.5)).raw_mul(x);
@@ -68,32 +205,7 @@ fn core_f64<R: Real>(k: Val<R, f64>, x: Val<R, f64>, x_low: Val<R, f64>) -> Val<
     s.raw_add(e.raw_add(t.raw_add(k.raw_mul(d(LN2_F64[1])))))
 }
 
-#[inline(always)]
-pub(super) fn log_f32<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
-    let x = x.flush();
-    let bits = x.bitcast::<i32>();
-    let small = bits.lt(i(0x0080_0000)).and(keeps_subnormals());
-    let scaled = Val::select(small, x.raw_mul(f(16777216.0)).bitcast(), bits);
-    let (k, m) = split_f32(scaled);
-    let k = k - Val::select(small, i(24), i(0));
-    let y = core_f32(k.convert(), m.raw_sub(f(1.0)), f(0.0));
-    specials_f32(bits, magnitude_f32(x).equals(i(0)), bits.lt(i(0)), y)
-}
-
 /// Infinity at infinity, -infinity at a pole, NaN below it.
-#[inline(always)]
-fn specials_f32<R: Real>(
-    bits: Val<R, i32>,
-    pole: Val<R, bool>,
-    below: Val<R, bool>,
-    y: Val<R, f32>,
-) -> Val<R, f32> {
-    let nan = bits.bit_and(i(i32::MAX)).gt(i(INF_BITS));
-    let y = Val::select(bits.equals(i(INF_BITS)), f(f32::INFINITY), y);
-    let y = Val::select(nan.or(below), f(f32::NAN), y);
-    Val::select(pole, f(f32::NEG_INFINITY), y)
-}
-
 #[inline(always)]
 fn specials_f64<R: Real>(
     bits: Val<R, i64>,
@@ -116,24 +228,6 @@ pub(super) fn log_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     let k = k - Val::select(small, l(54), l(0));
     let y = core_f64(k.convert(), m.raw_sub(d(1.0)), d(0.0));
     specials_f64(bits, magnitude_f64(x).equals(l(0)), bits.lt(l(0)), y)
-}
-
-#[inline(always)]
-pub(super) fn log1p_f32<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
-    let x = x.flush();
-    let (u, c) = two_sum(f(1.0), x);
-    let (k, m) = split_f32(u.bitcast());
-    // 2^-k; for k >= 127 the error of the sum no longer matters.
-    let scale = (i(127) - k).int_max(i(0)).shl(i(23)).bitcast::<f32>();
-    let (r, low) = fast_two_sum(m.raw_sub(f(1.0)), c.raw_mul(scale));
-    // low/(1 + r) to the first orders.
-    let low = low.raw_mul(r.raw_fma(r.raw_sub(f(1.0)), f(1.0)));
-    let y = core_f32(k.convert(), r, low);
-    let (bits, mag) = (x.bitcast::<i32>(), magnitude_f32(x));
-    let one = i(1f32.to_bits() as i32);
-    let negative = bits.lt(i(0));
-    let y = specials_f32(bits, negative.and(mag.equals(one)), negative.and(mag.gt(one)), y);
-    Val::select(mag.lt(i(0x3300_0000)), x, y)
 }
 
 #[inline(always)]
@@ -187,6 +281,20 @@ fn log_parts_wide<R: Real>(x: Wide<R>) -> (Val<R, i32>, Wide<R>) {
 pub(super) fn log_wide<R: Real>(x: Wide<R>) -> Wide<R> {
     let (k, rest) = log_parts_wide(x);
     Wide::from_i32(k) * wide(c::LN_2_WIDE) + rest
+}
+
+/// The binary logarithm of a positive number, to 2^-59 relative, exact for powers of two.
+#[inline(always)]
+pub(super) fn log2_wide<R: Real>(x: Wide<R>) -> Wide<R> {
+    let (k, rest) = log_parts_wide(x);
+    Wide::from_i32(k) + rest * wide(c::LOG2_E_WIDE)
+}
+
+/// The decimal logarithm of a positive number, to 2^-59 relative.
+#[inline(always)]
+pub(super) fn log10_wide<R: Real>(x: Wide<R>) -> Wide<R> {
+    let (k, rest) = log_parts_wide(x);
+    Wide::from_i32(k) * wide(c::LOG10_2_WIDE) + rest * wide(c::LOG10_E_WIDE)
 }
 
 /// log(1 + x) for x > -1, to 2^-58 relative near 0 too.

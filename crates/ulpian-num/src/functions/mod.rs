@@ -17,14 +17,18 @@
 //! | division, square root | 0.5 (proved; square root swept) | 0 | 0.5 | 0.5 |
 //! | exp | 0.601 | 1,984,331 | 0.554 | 0.58 |
 //! | expm1 | 0.866 | 3,758,693 | 0.692 | 0.85 |
-//! | log | 0.619 | 440,912 | 0.522 | 0.6 |
-//! | log1p | 0.623 | 858,712 | 0.609 | 0.7 |
+//! | log | 0.5 (swept) | 0 | 0.522 | 0.6 |
+//! | log2, log10 | 0.5 (swept) | 0 | 0.501 | 0.51 |
+//! | log1p | 0.5 (swept) | 0 | 0.609 | 0.7 |
+//! | asinh, acosh, atanh | 0.5 (swept) | 0 | 0.501 | 0.51 |
+//! | softplus, logsigmoid | 0.5 (swept) | 0 | 0.507 | 0.51 |
 //! | tanh | 0.762 | 2,429,922 | 0.603 | 0.75 |
 //! | sigmoid | 0.601 | 782,053 | 0.509 | 0.6 |
 //! | sin πx | 0.5 | 0 | 0.614 | 0.7 |
 //! | cos πx | 0.5 | 0 | 0.547 | 0.7 |
 //! | sin, cos, tan | 0.5 | 0 | 0.510 | 0.54 |
 
+mod area;
 mod candidate;
 mod constants;
 mod div;
@@ -32,6 +36,7 @@ mod exp;
 mod log;
 mod pair;
 mod sigmoid;
+mod softplus;
 mod sqrt;
 mod tanh;
 mod trig;
@@ -133,8 +138,20 @@ table! {
     /// 10^x
     Exp10 "exp10" 1 (a, _b): exp::exp10_fast(a), slow exp::exp10_slow(a); exp::exp10_f64(a);
     Expm1 "expm1" 1 (a, _b): Candidate::sure(exp::expm1_f32(a)); exp::expm1_f64(a);
-    Log "log" 1 (a, _b): Candidate::sure(log::log_f32(a)); log::log_f64(a);
-    Log1p "log1p" 1 (a, _b): Candidate::sure(log::log1p_f32(a)); log::log1p_f64(a);
+    Log "log" 1 (a, _b): log::log_fast(a), slow log::log_slow(a); log::log_f64(a);
+    Log2 "log2" 1 (a, _b): log::log2_fast(a), slow log::log2_slow(a); log::log2_f64(a);
+    Log10 "log10" 1 (a, _b): log::log10_fast(a), slow log::log10_slow(a); log::log10_f64(a);
+    /// log(1 + x)
+    Log1p "log1p" 1 (a, _b): log::log1p_fast(a), slow log::log1p_slow(a); log::log1p_f64(a);
+    Asinh "asinh" 1 (a, _b): area::asinh_fast(a), slow area::asinh_slow(a); area::asinh_f64(a);
+    Acosh "acosh" 1 (a, _b): area::acosh_fast(a), slow area::acosh_slow(a); area::acosh_f64(a);
+    Atanh "atanh" 1 (a, _b): area::atanh_fast(a), slow area::atanh_slow(a); area::atanh_f64(a);
+    /// log(1 + e^x)
+    Softplus "softplus" 1 (a, _b): softplus::softplus_fast(a), slow softplus::softplus_slow(a);
+        softplus::softplus_f64(a);
+    /// log(1/(1 + e^-x))
+    LogSigmoid "logsigmoid" 1 (a, _b): softplus::logsigmoid_fast(a), slow softplus::logsigmoid_slow(a);
+        softplus::logsigmoid_f64(a);
     Tanh "tanh" 1 (a, _b): Candidate::sure(tanh::tanh_f32(a)); tanh::tanh_f64(a);
     Sigmoid "sigmoid" 1 (a, _b): Candidate::sure(sigmoid::sigmoid_f32(a)); sigmoid::sigmoid_f64(a);
     /// sin(πx)

@@ -136,6 +136,37 @@ pub(super) fn divide_f32<R: Real>(
     rest.raw_fma(r, q)
 }
 
+/// (nh + nl) / (dh + dl) as a pair, to about 2^-46; `None` stands for nl = 0.
+#[inline(always)]
+pub(super) fn divide_pair_f32<R: Real>(
+    n: Val<R, f32>,
+    n_low: Option<Val<R, f32>>,
+    by: (Val<R, f32>, Val<R, f32>),
+) -> (Val<R, f32>, Val<R, f32>) {
+    let r = reciprocal_f32(by.0);
+    let q = n.raw_mul(r);
+    // Exact: q is within few units of n/dh.
+    let rest = (-q).raw_fma(by.0, n);
+    let rest = match n_low {
+        Some(low) => rest.raw_add((-q).raw_fma(by.1, low)),
+        None => (-q).raw_fma(by.1, rest),
+    };
+    (q, rest.raw_mul(r))
+}
+
+/// √(t + t_low) as a pair, to about 2^-46, for normal t well inside the range and t_low about a unit of it; 0 of 0.
+#[inline(always)]
+pub(super) fn sqrt_pair_f32<R: Real>(t: Val<R, f32>, t_low: Val<R, f32>) -> (Val<R, f32>, Val<R, f32>) {
+    let mut y = (i(0x5f37_5a86) - t.bitcast::<i32>().shr(i(1))).bitcast::<f32>();
+    for _ in 0..2 {
+        let e = (-t.raw_mul(y)).raw_fma(y, f(1.0));
+        y = y.raw_mul(e).raw_fma(e.raw_fma(f(0.375), f(0.5)), y);
+    }
+    let s = t.raw_mul(y);
+    let rest = (-s).raw_fma(s, t).raw_add(t_low);
+    (s, rest.raw_mul(y.raw_mul(f(0.5))))
+}
+
 /// [`divide_f32`] for f64.
 #[inline(always)]
 pub(super) fn divide_f64<R: Real>(

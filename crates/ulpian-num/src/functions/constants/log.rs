@@ -29,3 +29,54 @@ pub const ATANH_FIXED: [i64; 11] = [
     -11950,
     2915,
 ];
+
+/// ln(2): the first part has 17 bits, so that its product with an exponent is exact.
+pub const LN_2: (f32, f32) = (0.69314575, 1.4286068e-6);
+
+/// log10(2): the first part has 17 bits, so that its product with an exponent is exact.
+pub const LOG10_2: (f32, f32) = (0.3010292, 7.903417e-7);
+
+/// ln(2)/2: the first part has 17 bits, so that its product with an exponent is exact.
+pub const HALF_LN_2: (f32, f32) = (0.34657288, 7.143034e-7);
+
+/// 2·atanh(s)/s in s², relative to its first coefficient.
+/// Greatest weighted error of the fit 2^-44.85.
+pub const LOG_PAIRS: [(f32, f32); 3] = [(2.0, 0.0), (0.6666667, -1.9774614e-8), (0.39999995, 9.271723e-9)];
+/// The rest of it.
+pub const LOG_SINGLES: [f32; 3] = [0.28572115, 0.22175923, 0.19588119];
+
+/// Its derivative.
+/// Greatest weighted error of the fit 2^-14.33.
+pub const LOG_SLOPE: (f32, f32) = (0.6665702, 0.82597405);
+
+/// 2·log2(e)·atanh(s)/s in s², relative to its first coefficient.
+/// Greatest weighted error of the fit 2^-44.88.
+pub const LOG2_PAIRS: [(f32, f32); 3] =
+    [(2.88539, 3.851926e-8), (0.9617967, -6.8939987e-9), (0.5770779, 2.7243676e-8)];
+/// The rest of it.
+pub const LOG2_SINGLES: [f32; 3] = [0.41220847, 0.3199324, 0.2825698];
+
+/// Its derivative.
+/// Greatest weighted error of the fit 2^-14.33.
+pub const LOG2_SLOPE: (f32, f32) = (0.96165746, 1.1916304);
+
+/// 2·log10(e)·atanh(s)/s in s², relative to its first coefficient.
+/// Greatest weighted error of the fit 2^-44.86.
+pub const LOG10_PAIRS: [(f32, f32); 3] =
+    [(0.868589, -2.02061e-8), (0.28952965, 3.2392555e-9), (0.17371777, 6.5161623e-9)];
+/// The rest of it.
+pub const LOG10_SINGLES: [f32; 3] = [0.12408712, 0.096308924, 0.08506827];
+
+/// Its derivative.
+/// Greatest weighted error of the fit 2^-14.33.
+pub const LOG10_SLOPE: (f32, f32) = (0.28948775, 0.3587162);
+
+/// atanh(s)/s in s², relative to its first coefficient.
+/// Greatest weighted error of the fit 2^-42.14.
+pub const ATANH_PAIRS: [(f32, f32); 3] = [(1.0, 0.0), (0.33333334, -9.705086e-9), (0.19999991, 7.017787e-9)];
+/// The rest of it.
+pub const ATANH_SINGLES: [f32; 3] = [0.14286612, 0.1106693, 0.100681365];
+
+/// Its derivative.
+/// Greatest weighted error of the fit 2^-13.4.
+pub const ATANH_SLOPE: (f32, f32) = (0.33324206, 0.41792834);
