@@ -49,12 +49,12 @@ impl Plan {
     ) -> Result<(), InterpError> {
         let mut ex = self.bind(isa, buffers, params)?;
         scratch.frames.resize_with(self.regions.len().max(scratch.frames.len()), Frame::default);
-        if let Some(tiles) = &self.merge
+        let mut programs = programs;
+        if let Some(how) = &self.merge
             && programs.end.saturating_sub(programs.start) > 1
             && !ex.overlap
-            && ex.merged(programs.clone(), tiles, &mut scratch.frames)?
         {
-            return Ok(());
+            programs.start = ex.merged(programs.clone(), how, &mut scratch.frames)?;
         }
         for p in programs {
             ex.program = p as u32;

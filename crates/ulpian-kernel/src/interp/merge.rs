@@ -2,9 +2,11 @@
 //! from program to program would cost as much as computing them. Lanes keep their values; only the walk changes.
 
 use super::InterpError;
+use super::block_sums::{self, BlockSums};
 use super::exec::{Exec, live};
 use super::frame::{Frame, Window};
 use super::plan::{Class, Region, Step, V};
+use crate::ir::Buffer;
 use std::collections::HashSet;
 use std::ops::Range;
 use ulpian_num::real::Binary;
@@ -16,9 +18,22 @@ const LONG: u32 = 8192;
 /// Lanes of one row at most: indices stay far from 2^32.
 const ROW: u64 = 1 << 28;
 
+/// How neighbouring programs of a kernel may be run together.
+#[derive(Clone, Debug)]
+pub(crate) enum Merge {
+    /// As one row of lanes, if these affine tiles go on from each program to the next.
+    Row(Vec<V>),
+    Sums(BlockSums),
+}
+
+/// How the kernel's programs may be run together, if at all.
+pub(crate) fn candidates(region: &Region, buffers: &[Buffer]) -> Option<Merge> {
+    row(region).map(Merge::Row).or_else(|| block_sums::find(region, buffers).map(Merge::Sums))
+}
+
 /// The affine tiles that must go on from each program to the next for programs to be one row, if the kernel's shape
 /// allows it at all: one row of lanes, and nothing else depends on which program runs.
-pub(crate) fn candidates(region: &Region) -> Option<Vec<V>> {
+fn row(region: &Region) -> Option<Vec<V>> {
     if !region.windowed || region.rows != 1 || region.cols == 1 || region.result.is_some() {
         return None;
     }
@@ -91,15 +106,20 @@ pub(crate) fn candidates(region: &Region) -> Option<Vec<V>> {
 }
 
 impl Exec<'_> {
-    /// Runs `programs` as one row if `tiles` go on from program to program; false, with nothing written, if not.
+    /// Runs as many of `programs` together as allow it, from the first on; gives the first that was not run.
     pub fn merged(
         &mut self,
         programs: Range<u64>,
-        tiles: &[V],
+        how: &Merge,
         frames: &mut [Frame],
-    ) -> Result<bool, InterpError> {
+    ) -> Result<u64, InterpError> {
         let mut f = std::mem::take(&mut frames[0]);
-        let done = self.row(programs, tiles, &mut f);
+        let done = match how {
+            Merge::Row(tiles) => self
+                .row(programs.clone(), tiles, &mut f)
+                .map(|all| if all { programs.end } else { programs.start }),
+            Merge::Sums(sums) => self.block_sums(programs, sums, &mut f),
+        };
         frames[0] = f;
         done
     }
@@ -110,6 +130,7 @@ impl Exec<'_> {
         self.steps(region, f, &mut [], &region.uniform)
     }
 
+    /// Runs `programs` as one row if `tiles` go on from program to program; false, with nothing written, if not.
     fn row(&mut self, programs: Range<u64>, tiles: &[V], f: &mut Frame) -> Result<bool, InterpError> {
         let region = &self.plan.regions[0];
         let passes = region.steps.iter().filter(|s| matches!(s, Step::Map(_))).count();

@@ -8,6 +8,7 @@
 //! `unsafe` is confined to this folder: lanes are raw memory whose extents the plan fixes, and every index into a
 //! buffer is checked before it is followed.
 
+mod block_sums;
 mod exec;
 mod frame;
 mod isa;

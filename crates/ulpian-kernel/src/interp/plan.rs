@@ -22,8 +22,8 @@ pub struct Plan {
     pub(crate) regions: Vec<Region>,
     /// The body as a product with an elementwise epilogue, if it is one: the windowed region and its `Contract` step.
     pub(crate) product: Option<(Region, Step)>,
-    /// Tiles that decide whether programs can run as one row, if any can; see `merge`.
-    pub(crate) merge: Option<Vec<V>>,
+    /// How neighbouring programs may run together, if they may.
+    pub(crate) merge: Option<super::merge::Merge>,
     pub(crate) id: u64,
 }
 
@@ -38,7 +38,7 @@ impl Plan {
         let mut all = Lowering { kernel, defs, regions: vec![Region::default()] };
         let body = all.region(&kernel.body, None)?;
         let product = as_product(&body, &all.regions);
-        let merge = super::merge::candidates(&body);
+        let merge = super::merge::candidates(&body, &kernel.buffers);
         all.regions[0] = body;
         Ok(Plan {
             name: kernel.name.clone(),

@@ -53,7 +53,7 @@ pub(crate) fn run(
 /// # Safety
 /// `rows*cols` lanes at `from`, the reduced extent at `out`, and as many bytes as `from` at `spare`.
 #[allow(clippy::too_many_arguments)] // One reduction's operands.
-unsafe fn sum(
+pub(crate) unsafe fn sum(
     ex: &Exec<'_>,
     dtype: Dtype,
     from: *const u8,
@@ -76,13 +76,14 @@ unsafe fn sum(
             return;
         }
         #[cfg(target_arch = "x86_64")]
-        if isa == super::Isa::Avx512 && dtype == Dtype::F32 && (axis == 1 || cols == 1) {
-            use super::tree::{STEP, sixteenths};
-            while n >= 16 && (across * n).is_multiple_of(STEP) {
-                let left = n / 16;
+        if dtype == Dtype::F32
+            && (axis == 1 || cols == 1)
+            && let Some(tree) = super::tree::Tree::of(isa)
+        {
+            while n >= tree.leaves && (across * n).is_multiple_of(tree.step()) {
+                let left = n / tree.leaves;
                 let dst = if left == 1 { out } else { next };
-                let (a, d) = (src.cast::<f32>(), dst.cast::<f32>());
-                sixteenths(keep, a, d, across * n);
+                tree.sums(keep, src.cast(), dst.cast(), across * n);
                 src = dst;
                 next = next.add(across * left * size);
                 n = left;

@@ -1,7 +1,50 @@
-//! The index-adjacent tree in vectors: four levels at once, from 256 lanes to 16, nothing written in between.
+//! The index-adjacent tree in vectors: several levels at once, from a vector of lanes to one sum, nothing written in
+//! between.
 
-/// Lanes that one step takes.
-pub(crate) const STEP: usize = 256;
+use super::Isa;
+
+/// Lanes that one step of each takes.
+const STEP_512: usize = 256;
+const STEP_256: usize = 64;
+
+/// The tree's inner loop of an instruction set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tree {
+    isa: Isa,
+    /// Neighbours that become one sum.
+    pub leaves: usize,
+}
+
+impl Tree {
+    /// `None` where sums go level by level.
+    pub fn of(isa: Isa) -> Option<Tree> {
+        match isa {
+            Isa::Avx512 => Some(Tree { isa, leaves: 16 }),
+            Isa::Avx2 => Some(Tree { isa, leaves: 8 }),
+            Isa::Scalar | Isa::Neon => None,
+        }
+    }
+
+    /// Lanes come in multiples of this.
+    pub fn step(self) -> usize {
+        self.leaves * self.leaves
+    }
+
+    /// `to[i]` = the tree over `leaves` lanes from `from[leaves * i]` on, for `n` lanes at `from`.
+    ///
+    /// # Safety
+    /// The instruction set is available; `n`, a multiple of [`Tree::step`], lanes at `from`, room for the sums at `to`,
+    /// apart.
+    pub unsafe fn sums(self, keep: bool, from: *const f32, to: *mut f32, n: usize) {
+        // SAFETY: passed on.
+        unsafe {
+            match self.isa {
+                Isa::Avx512 => sixteenths(keep, from, to, n),
+                _ => eighths(keep, from, to, n),
+            }
+        }
+    }
+}
 
 /// Round to nearest even, exceptions masked, subnormals flushed (FTZ and DAZ) or kept.
 const FLUSH: u32 = 0x9fc0;
@@ -68,15 +111,15 @@ macro_rules! quad {
     };
 }
 
-/// `to[i]` = the tree over `from[16i..16i + 16]`, for `n` lanes at `from`, a multiple of [`STEP`].
+/// `to[i]` = the tree over `from[16i..16i + 16]`, for `n` lanes at `from`, a multiple of [`STEP_512`].
 ///
 /// The flush is the control register's doing: a sum under FTZ and DAZ is exactly the contract's.
 ///
 /// # Safety
 /// The machine has AVX-512 F; `n` lanes at `from`, room for `n / 16` at `to`, apart.
 #[target_feature(enable = "avx512f")]
-pub(crate) unsafe fn sixteenths(keep: bool, from: *const f32, to: *mut f32, n: usize) {
-    if n < STEP {
+unsafe fn sixteenths(keep: bool, from: *const f32, to: *mut f32, n: usize) {
+    if n < STEP_512 {
         return;
     }
     let mut control = [if keep { KEEP } else { FLUSH }, 0u32];
@@ -105,10 +148,58 @@ pub(crate) unsafe fn sixteenths(keep: bool, from: *const f32, to: *mut f32, n: u
             in("rax") control.as_mut_ptr(),
             inout("rsi") from => _,
             inout("rdi") to => _,
-            inout("rcx") n / STEP => _,
+            inout("rcx") n / STEP_512 => _,
             out("zmm16") _, out("zmm17") _, out("zmm18") _, out("zmm19") _, out("zmm20") _, out("zmm21") _,
             out("zmm22") _, out("zmm23") _, out("zmm24") _, out("zmm25") _, out("zmm26") _, out("zmm27") _,
             out("zmm28") _, out("zmm29") _, out("zmm30") _, out("zmm31") _,
+            options(nostack),
+        );
+    }
+}
+
+/// `to[i]` = the tree over `from[8i..8i + 8]`, for `n` lanes at `from`, a multiple of [`STEP_256`].
+///
+/// # Safety
+/// The machine has AVX; `n` lanes at `from`, room for `n / 8` at `to`, apart.
+#[target_feature(enable = "avx")]
+unsafe fn eighths(keep: bool, from: *const f32, to: *mut f32, n: usize) {
+    if n < STEP_256 {
+        return;
+    }
+    let mut control = [if keep { KEEP } else { FLUSH }, 0u32];
+    // SAFETY: as in `sixteenths`.
+    unsafe {
+        std::arch::asm!(
+            "stmxcsr [rax + 4]",
+            "ldmxcsr [rax]",
+            ".p2align 5",
+            "2:",
+            "vmovups ymm0, [rsi]",
+            "vmovups ymm1, [rsi + 64]",
+            "vmovups ymm2, [rsi + 128]",
+            "vmovups ymm3, [rsi + 192]",
+            // Sums of neighbours inside each half.
+            "vhaddps ymm0, ymm0, [rsi + 32]",
+            "vhaddps ymm1, ymm1, [rsi + 96]",
+            "vhaddps ymm2, ymm2, [rsi + 160]",
+            "vhaddps ymm3, ymm3, [rsi + 224]",
+            "vhaddps ymm0, ymm0, ymm1",
+            "vhaddps ymm2, ymm2, ymm3",
+            // Lane j: half of vector j; first halves together, then second ones.
+            "vperm2f128 ymm1, ymm0, ymm2, 0x20",
+            "vperm2f128 ymm3, ymm0, ymm2, 0x31",
+            "vaddps ymm0, ymm1, ymm3",
+            "vmovups [rdi], ymm0",
+            "add rsi, 256",
+            "add rdi, 32",
+            "dec rcx",
+            "jnz 2b",
+            "ldmxcsr [rax + 4]",
+            in("rax") control.as_mut_ptr(),
+            inout("rsi") from => _,
+            inout("rdi") to => _,
+            inout("rcx") n / STEP_256 => _,
+            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
             options(nostack),
         );
     }
