@@ -1,7 +1,7 @@
 //! Spreading a launch's programs over the pool.
 
 use crate::device::Cpu;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::share::Shares;
 use std::sync::{Mutex, PoisonError};
 use ulpian_kernel::interp::{Plan, RawBuffer};
 
@@ -22,19 +22,14 @@ pub(crate) fn run(
         return plan.run(cpu.isa, 0..programs, buffers, params, &mut scratch).map_err(|e| e.to_string());
     }
     let chunk = programs.div_ceil(threads * CHUNKS).max(1);
-    let next = AtomicU64::new(0);
+    let shares = Shares::new(programs, chunk, cpu.pool.threads());
     let failed: Mutex<Option<String>> = Mutex::new(None);
     let ok = cpu.pool.run(&|me| {
         let mut scratch = cpu.scratch[me].lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let start = next.fetch_add(chunk, Ordering::Relaxed);
-            if start >= programs {
-                return;
-            }
-            let range = start..(start + chunk).min(programs);
+        while let Some(range) = shares.take(me) {
             if let Err(e) = plan.run(cpu.isa, range, buffers, params, &mut scratch) {
                 failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e.to_string());
-                next.store(programs, Ordering::Relaxed);
+                shares.stop();
                 return;
             }
         }

@@ -10,6 +10,7 @@ mod launch;
 mod memory;
 mod peak;
 mod pool;
+mod share;
 
 pub use device::{Cpu, Options};
 pub use peak::peak_gflops;

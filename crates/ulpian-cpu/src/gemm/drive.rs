@@ -5,8 +5,8 @@ use super::operands::{self, Form, Shared, choose, pack, packed_bytes, row_bytes}
 use super::{Args, Inner, Stop};
 use crate::device::Cpu;
 use crate::memory::Room;
+use crate::share::Shares;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use ulpian_kernel::interp::{Plan, Product, ProductOperand, RawBuffer, Scratch, Tile};
 use ulpian_kernel::ir::K_BLOCK;
@@ -232,18 +232,14 @@ pub(super) fn each(
         let mut scratch = cpu.scratch[0].lock().unwrap_or_else(PoisonError::into_inner);
         return (0..count).try_for_each(|i| f(i, 0, &mut scratch));
     }
-    let next = AtomicUsize::new(0);
+    let shares = Shares::new(count as u64, 1, cpu.pool.threads());
     let failed: Mutex<Option<Stop>> = Mutex::new(None);
     let ok = cpu.pool.run(&|me| {
         let mut scratch = cpu.scratch[me].lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            if i >= count {
-                return;
-            }
-            if let Err(e) = f(i, me, &mut scratch) {
+        while let Some(range) = shares.take(me) {
+            if let Err(e) = f(range.start as usize, me, &mut scratch) {
                 failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
-                next.store(count, Ordering::Relaxed);
+                shares.stop();
                 return;
             }
         }

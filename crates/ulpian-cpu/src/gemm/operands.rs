@@ -118,7 +118,7 @@ pub(super) fn pack(
     k: (usize, usize),
     alone: bool,
 ) -> Result<(), Stop> {
-    let mut jobs: Vec<(usize, usize, usize)> = vec![];
+    let mut parts: [Vec<(usize, usize, usize)>; 2] = [vec![], vec![]];
     for (i, list) in sides.iter().enumerate() {
         for (j, s) in list.iter().enumerate().filter(|(_, s)| k.0 < s.terms) {
             let step = if i == 0 { ROWS } else { inner.cols };
@@ -127,7 +127,16 @@ pub(super) fn pack(
                 Some(_) if i == 0 => s.need,
                 Some(_) => s.need / inner.cols * inner.cols,
             };
-            jobs.extend((from..s.need).step_by(step).map(|o| (i, j, o)));
+            parts[i].extend((from..s.need).step_by(step).map(|o| (i, j, o)));
+        }
+    }
+    // To each thread its part of both: the rows it packs are then those it multiplies.
+    let threads = call.cpu.pool.threads();
+    let part = |list: &[(usize, usize, usize)], t: usize| list.len() * t / threads;
+    let mut jobs = Vec::with_capacity(parts[0].len() + parts[1].len());
+    for t in 0..threads {
+        for list in &parts {
+            jobs.extend_from_slice(&list[part(list, t)..part(list, t + 1)]);
         }
     }
     each(call.cpu, jobs.len(), alone, &|n, _, scratch| {

@@ -58,7 +58,7 @@ unsafe fn body<V: Vector, const R: usize>(args: &Args) {
     }
 }
 
-/// Eight or sixteen lanes without an instruction set of their own.
+/// Four lanes for machines without loops of their own: the compiler's vectors.
 macro_rules! portable {
     ($($name:ident $lane:ty, $zero:expr, |$a:ident, $b:ident| $mul:expr, $add:expr;)*) => {$(
         #[derive(Clone, Copy)]
