@@ -280,16 +280,11 @@ fn reduce(combine: Combine, axes: &[usize], t: &HostTensor, ty: &TensorType) -> 
     from_lanes(ty, out)
 }
 
-/// The position of the extremum: the first NaN, else by value with subnormal f32 as zeros and −0 below +0, lower
-/// positions first.
+/// The position of the extremum: the first NaN, else by value (subnormals as what they are, see [`Combine`]) with −0
+/// below +0, lower positions first.
 fn extremum(max: bool, line: &[u64], value: impl Fn(u64) -> f64) -> usize {
-    let flushed = |b: u64| {
-        let x = value(b);
-        // An f32 subnormal lies below 2^-126 but far above every f64 that was an f32 zero.
-        if x.abs() < f64::from(f32::MIN_POSITIVE) && b >> 32 == 0 { 0f64.copysign(x) } else { x }
-    };
     (1..line.len()).fold(0, |best, i| {
-        let (a, b) = (flushed(line[best]), flushed(line[i]));
+        let (a, b) = (value(line[best]), value(line[i]));
         let better = if a.is_nan() || b.is_nan() {
             b.is_nan() && !a.is_nan()
         } else if a == b {

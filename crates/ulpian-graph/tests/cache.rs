@@ -1,27 +1,24 @@
 //! What lazy graphs leave behind on a device: nothing once the device is gone, and no more than a share of its memory
 //! before.
 
-mod common;
-#[path = "common/plain.rs"]
-mod plain;
-use plain::{Body, map, reduce};
 use std::sync::{Arc, Mutex, Weak};
 use ulpian_graph::program_cache::forget_closed_devices;
 use ulpian_graph::{HostTensor, Node, Options, read};
 use ulpian_kernel::device::{Binding, Device, DeviceError, DeviceFacts, Launch, Memory};
-use ulpian_kernel::ir::Combine;
-use ulpian_num::Dtype;
+use ulpian_ops::{amax, mul, sum};
+
+type Given = Arc<Mutex<Vec<Weak<dyn Memory>>>>;
 
 /// The CPU under another name, which remembers what it gave out.
 #[derive(Debug)]
 struct Counting {
     inner: ulpian_cpu::Cpu,
     facts: DeviceFacts,
-    given: Arc<Mutex<Vec<Weak<dyn Memory>>>>,
+    given: Given,
 }
 
 impl Counting {
-    fn open(name: &str, memory_bytes: u64) -> (Arc<dyn Device>, Arc<Mutex<Vec<Weak<dyn Memory>>>>) {
+    fn open(name: &str, memory_bytes: u64) -> (Arc<dyn Device>, Given) {
         let inner = ulpian_cpu::Cpu::new(Default::default()).expect("the CPU is always there");
         let facts = DeviceFacts { id: name.into(), memory_bytes, ..inner.facts().clone() };
         let given = Arc::new(Mutex::new(vec![]));
@@ -29,7 +26,7 @@ impl Counting {
     }
 }
 
-fn held(given: &Mutex<Vec<Weak<dyn Memory>>>) -> u64 {
+fn held(given: &Given) -> u64 {
     given.lock().unwrap().iter().filter_map(Weak::upgrade).map(|m| m.bytes()).sum()
 }
 
@@ -59,13 +56,10 @@ impl Device for Counting {
 /// A graph of its own for each `n`, with an intermediate of 4n bytes.
 fn sum_of_squares(device: &Arc<dyn Device>, n: usize) -> f32 {
     let x = Node::host(HostTensor::new(&[n], &vec![1f32; n]).unwrap());
-    let s = reduce(Combine::Sum, &[0], &x);
-    let wide = plain::movement(ulpian_graph::Movement::Expand(vec![n]), &s);
     // Used by two kernels, so that it has memory.
-    let y = map(Body::Mul, Dtype::F32, &[&x, &wide]);
-    let top = reduce(Combine::Max, &[0], &y);
-    let top = plain::movement(ulpian_graph::Movement::Expand(vec![n]), &top);
-    let z = reduce(Combine::Sum, &[0], &map(Body::Mul, Dtype::F32, &[&y, &top]));
+    let y = mul(&x, &sum(&x, &[], false).unwrap()).unwrap();
+    let top = amax(&y, &[], false).unwrap();
+    let z = sum(&mul(&y, &top).unwrap(), &[], false).unwrap();
     read(&z, device, Options::default()).unwrap().values::<f32>().unwrap()[0]
 }
 

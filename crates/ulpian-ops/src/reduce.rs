@@ -3,7 +3,8 @@
 //! The ops keep reduced axes with extent 1; the builder functions drop them unless `keep`. Sums run in the
 //! index-adjacent tree over the row-major index of the reduced axes, in f32 for f16, bf16 and f32, in f64 for f64,
 //! and are narrowed once. An empty sum is +0; an extremum of nothing is an error. NaN wins every extremum, −0 is
-//! below +0, and positions name the first of equals.
+//! below +0, subnormals are compared as what they are (nothing is computed from them), and positions name the first of
+//! equals.
 
 use crate::arithmetic::div;
 use crate::bounds::{depth, exact, flush_loss, just_outside, unit};

@@ -3,6 +3,11 @@
 //! Halves compute in f32 and are narrowed once. log_softmax takes the logarithm of the sum as log1p of all terms but
 //! the largest, which is 1: a row that is nearly certain keeps its digits (`log_softmax([0, -20])[0]` is −2.06e-9,
 //! not 0).
+//!
+//! Each is several kernels, 4 and 5 in f32, one more for halves: the planner builds a kernel around one reduction, and
+//! these have two or three along one row (the greatest, its place, the sum), the later ones of values made from the
+//! earlier. A kernel that keeps a row in its tile from the first to the last would give the same bits, since every
+//! value is rounded at its op and the tree over a row does not depend on the tile.
 
 use crate::arithmetic::{div, mul, sub};
 use crate::bounds::{depth, flush_loss, just_outside, unit};

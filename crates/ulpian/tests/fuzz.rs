@@ -9,6 +9,7 @@ use ulpian::io::canonical_nans;
 use ulpian::tensor::{Geometry, Windows};
 use ulpian::{Device, Dtype, Result, Tensor, grad, jvp, open, vmap};
 use ulpian_graph::native::evaluate;
+use ulpian_graph::{Node, NodeKind};
 use ulpian_ops::Reduction;
 
 /// SplitMix64.
@@ -177,6 +178,20 @@ fn one(d: &Arc<dyn Device>, pool: &[Tensor], dice: &mut Dice) -> Result<Vec<Tens
     Ok(vec![made])
 }
 
+/// What a value is made of, to some depth.
+fn drawn(node: &Node, depth: usize) -> String {
+    match node.kind() {
+        NodeKind::Apply { op, inputs } if depth > 0 => {
+            let inputs: Vec<String> = inputs.iter().map(|i| drawn(i, depth - 1)).collect();
+            format!("{}({}; {}): {}", op.name(), op.attributes(), inputs.join(", "), node.ty())
+        }
+        _ => match evaluate(node, &[]) {
+            Ok(value) if value.bytes.len() < 64 => format!("{}{:?}", node.ty(), value.bytes),
+            _ => node.ty().to_string(),
+        },
+    }
+}
+
 fn walk(seed: u64, steps: usize) {
     let d = open("cpu").unwrap();
     let start = || -> Vec<Tensor> {
@@ -214,7 +229,7 @@ fn walk(seed: u64, steps: usize) {
                     let mut plain = evaluate(t.node(), &[]).unwrap().bytes;
                     canonical_nans(t.dtype(), &mut bytes);
                     canonical_nans(t.dtype(), &mut plain);
-                    assert!(bytes == plain, "{t:?} is {bytes:?}, plainly {plain:?}");
+                    assert!(bytes == plain, "{t:?} is {bytes:?}, plainly {plain:?}: {}", drawn(t.node(), 6));
                 } else {
                     t.node().ty().bytes();
                 }
@@ -235,7 +250,8 @@ fn walk(seed: u64, steps: usize) {
 #[test]
 fn no_call_panics_and_every_value_is_the_plain_one() {
     let seeds: u64 = std::env::var("ULPIAN_FUZZ_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
-    for seed in 0..seeds {
+    let first: u64 = std::env::var("ULPIAN_FUZZ_FIRST").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
+    for seed in first..first + seeds {
         walk(seed, 3000);
     }
 }

@@ -85,3 +85,52 @@ fn a_device_opened_again_owes_nothing_to_the_first() {
     drop((first, there));
     run(&open("vulkan:0").unwrap());
 }
+
+#[test]
+fn extrema_compare_subnormals_as_what_they_are() {
+    let d = cpu();
+    let t = Tensor::from_slice(&d, &[4], &[1e-40f32, 0.0, -1e-41, -0.0]).unwrap();
+    let position = |t: Tensor| {
+        let plain = ulpian_graph::native::evaluate(t.node(), &[]).unwrap().values::<i64>().unwrap()[0];
+        let there = t.item::<i64>().unwrap();
+        assert_eq!(there, plain);
+        there
+    };
+    assert_eq!(position(t.argmin(None, false).unwrap()), 2);
+    assert_eq!(position(t.argmax(None, false).unwrap()), 0);
+    assert_eq!(position(t.narrow(0, 0, 2).unwrap().argmin(None, false).unwrap()), 1);
+    assert_eq!(t.max().unwrap().item::<f32>().unwrap().to_bits(), 1e-40f32.to_bits());
+    assert_eq!(t.min().unwrap().item::<f32>().unwrap().to_bits(), (-1e-41f32).to_bits());
+}
+
+#[test]
+fn axes_of_a_number_and_steps_past_everything_are_answered_in_words() {
+    let d = cpu();
+    let one = Tensor::scalar(&d, 1f32);
+    let text = one.softmax(0).unwrap_err().to_string();
+    assert!(text.contains("softmax") && text.contains("no axes") && !text.contains("-0"), "{text}");
+    let t = Tensor::arange(&d, Dtype::I32, 4).unwrap();
+    for axis in [isize::MIN, -2, 1, isize::MAX] {
+        assert!(t.sum(&[axis], false).unwrap_err().to_string().contains("-1..1"), "{axis}");
+    }
+    // A single element may be taken by any step, and its gradient put back.
+    let x = Tensor::from_slice(&d, &[4], &[1f32, 2.0, 3.0, 4.0]).unwrap();
+    for step in [isize::MIN, -5, 5, isize::MAX] {
+        let y = x.slice(&[2], &[step], &[1]).unwrap();
+        assert_eq!(y.to_vec::<f32>().unwrap(), [3.0]);
+        let g = ulpian::grad(&y.sum(&[], false).unwrap(), &[&x]).unwrap().swap_remove(0);
+        assert_eq!(g.to_vec::<f32>().unwrap(), [0.0, 0.0, 1.0, 0.0], "step {step}");
+    }
+    assert!(x.slice(&[2], &[0], &[1]).is_err() && x.slice(&[2], &[isize::MAX], &[2]).is_err());
+}
+
+#[test]
+fn empty_tensors_of_endless_axes_do_not_become_full_ones() {
+    let d = cpu();
+    let t = Tensor::zeros(&d, Dtype::F32, &[usize::MAX, 0, usize::MAX]);
+    let text = t.sum(&[0, 2], false).unwrap_err().to_string();
+    assert!(text.contains("sum") && text.contains("one word"), "{text}");
+    let small = Tensor::zeros(&d, Dtype::F32, &[1 << 20, 0, 1 << 20]);
+    assert_eq!(small.sum(&[0, 2], false).unwrap().numel(), 0);
+    assert_eq!(small.amax(&[0], false).unwrap().numel(), 0);
+}
