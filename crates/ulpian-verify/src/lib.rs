@@ -6,4 +6,6 @@
 //! op's stated bound, and each bound must be seen to reject something.
 
 pub mod compare;
+pub mod prove;
 pub mod sweep;
+pub mod truth;
