@@ -55,7 +55,10 @@ impl Op for Cat {
             return Err(shape_error("cat", inputs, &need, "slice, pad or reshape the odd ones"));
         }
         let mut shape = first.shape.clone();
-        shape[axis] = inputs.iter().fold(0, |n: usize, t| n.saturating_add(t.shape[axis]));
+        let Some(joined) = inputs.iter().try_fold(0usize, |n, t| n.checked_add(t.shape[axis])) else {
+            return Err(shape_error("cat", inputs, "the result is too large to address", "join fewer"));
+        };
+        shape[axis] = joined;
         Ok(TensorType { dtype: first.dtype, shape })
     }
     fn reference(&self, inputs: &[RefTensor], output: &TensorType) -> RefTensor {

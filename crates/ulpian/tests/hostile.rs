@@ -130,6 +130,9 @@ fn empty_tensors_of_endless_axes_do_not_become_full_ones() {
     let t = Tensor::zeros(&d, Dtype::F32, &[usize::MAX, 0, usize::MAX]);
     let text = t.sum(&[0, 2], false).unwrap_err().to_string();
     assert!(text.contains("sum") && text.contains("one word"), "{text}");
+    // Nor do extents that add up past a word become the last of it.
+    let long = Tensor::zeros(&d, Dtype::F32, &[0, usize::MAX]);
+    assert!(long.pad(&[0, 1], &[0, 0], 0.0).is_err() && Tensor::cat(&[&long, &long], 1).is_err());
     let small = Tensor::zeros(&d, Dtype::F32, &[1 << 20, 0, 1 << 20]);
     assert_eq!(small.sum(&[0, 2], false).unwrap().numel(), 0);
     assert_eq!(small.amax(&[0], false).unwrap().numel(), 0);

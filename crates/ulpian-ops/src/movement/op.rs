@@ -109,20 +109,12 @@ impl Move {
             Movement::Pad { low, high, .. } => {
                 rank(low.len())?;
                 rank(high.len())?;
-                let out: Vec<usize> = s
-                    .iter()
-                    .zip(low.iter().zip(high))
-                    .map(|(n, (l, h))| n.saturating_add(*l).saturating_add(*h))
-                    .collect();
-                if product(&out).is_none() {
-                    return Err(attribute_error(
-                        name,
-                        "padding",
-                        (low, high),
-                        "the result is too large to address",
-                    ));
-                }
-                Ok(out)
+                let around = s.iter().zip(low.iter().zip(high));
+                let out: Option<Vec<usize>> =
+                    around.map(|(n, (l, h))| n.checked_add(*l)?.checked_add(*h)).collect();
+                out.filter(|out| product(out).is_some()).ok_or_else(|| {
+                    attribute_error(name, "padding", (low, high), "the result is too large to address")
+                })
             }
             &Movement::Window { axis, size, stride, dilation } => {
                 front_axis(name, axis, s.len())?;
