@@ -144,6 +144,10 @@ pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
         Func::Sin => a.sin(),
         Func::Cos => a.cos(),
         Func::Tan => a.tan(),
+        Func::Atan => a.atan(),
+        Func::Asin => a.asin(),
+        Func::Acos => a.acos(),
+        Func::Atan2 => a.atan2(b),
     }
 }
 

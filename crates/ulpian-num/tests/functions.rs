@@ -22,6 +22,7 @@ fn bound(f: Func) -> (f64, f64) {
         Func::Sigmoid => (0.61, 0.6),
         Func::SinPi | Func::CosPi => (0.5, 0.7),
         Func::Sin | Func::Cos | Func::Tan => (0.5, 0.54),
+        Func::Atan | Func::Asin | Func::Acos | Func::Atan2 => (0.5, 0.54),
     }
 }
 
@@ -110,6 +111,10 @@ const F64_BITS: &[(&str, u64)] = &[
     ("sin", 0x8b21f715b98879ae),
     ("cos", 0x97b4a66be783c456),
     ("tan", 0x169a761e4a7c0c87),
+    ("atan", 0x47a5877b956976e4),
+    ("asin", 0x6657a25660e8bed3),
+    ("acos", 0x1618f84f9184ccae),
+    ("atan2", 0xa43716583ccf261c),
 ];
 
 #[test]
@@ -299,6 +304,17 @@ fn special_values_follow_c99() {
         (Func::Tan, tiny, 0.0),
         (Func::Tan, inf, nan),
         (Func::Tan, -inf, nan),
+        (Func::Atan, 0.0, 0.0),
+        (Func::Atan, -0.0, -0.0),
+        (Func::Atan, -tiny, -0.0),
+        (Func::Asin, 0.0, 0.0),
+        (Func::Asin, -0.0, -0.0),
+        (Func::Asin, tiny, 0.0),
+        (Func::Asin, 1.0000001, nan),
+        (Func::Asin, -inf, nan),
+        (Func::Acos, 1.0, 0.0),
+        (Func::Acos, -1.0000001, nan),
+        (Func::Acos, inf, nan),
         (Func::Sqrt, -0.0, -0.0),
         (Func::Sqrt, -tiny, -0.0),
         (Func::Sqrt, -1.0, nan),

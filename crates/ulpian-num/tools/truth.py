@@ -55,6 +55,15 @@ ANGLES = (uniform(-8, 8, 200) + spread(-1022, 1023, 200) + spread(1, 30, 100) + 
           + [v for k in (1, 2, 3, 4, 7, 22, 355, 12345, 10**9, 10**15) for v in around(float(k * mp.pi / 2), 1)]
           + [v for k in (1, 3, 5, 7, 1001) for v in around(float(k * mp.pi / 4), 1)] + spread(-60, 1, 120))
 CASES |= {"sin": (mp.sin, ANGLES), "cos": (mp.cos, ANGLES), "tan": (mp.tan, ANGLES)}
+random.seed(22)
+EDGES = [v for x in (0.5, 2**0.5 - 1, 2**0.5 + 1, 1.0) for v in around(x)]
+UNITS = (uniform(-1, 1, 250) + spread(-1022, -1, 150) + spread(-12, -1, 150) + [1 - abs(x) for x in spread(-52, -2, 80)]
+         + [x for x in EDGES if x <= 1] + [abs(x) - 1 for x in spread(-52, -2, 80)] + [5e-324, -3e-310])
+CASES |= {
+    "atan": (mp.atan, uniform(-4, 4, 250) + spread(-1022, 1023, 150) + spread(-12, 30, 150) + EDGES + [5e-324, -3e-310]),
+    "asin": (mp.asin, UNITS),
+    "acos": (mp.acos, UNITS),
+}
 
 random.seed("logarithms")
 positive = lambda xs: [abs(x) for x in xs]
