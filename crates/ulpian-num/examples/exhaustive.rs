@@ -1,8 +1,9 @@
 //! Sweeps f32 arguments of the one-place functions: how often the fast path is in doubt, and every result that is not the
 //! nearest float by the platform's f64 library.
 //!
-//! `cargo run --release -p ulpian-num --example exhaustive [STEP] [FUNCTION...]`: every STEP-th of the 2^32 bit patterns
-//! (default 1). Build with `RUSTFLAGS="-C target-cpu=native"` to use the hardware's fma. The platform's functions are
+//! `cargo run --release -p ulpian-num --example exhaustive [--slow] [--range LO..HI] [STEP] [FUNCTION...]`: every STEP-th
+//! of the 2^32 bit patterns (default 1), or of the floats from LO to HI, which share a sign. With `--slow` the slow path
+//! answers everywhere, which tests it on the fast path's domain. Build with `RUSTFLAGS="-C target-cpu=native"` to use the hardware's fma. The platform's functions are
 //! taken to be right to 2^-48 relative: where that leaves two floats possible the argument is counted as undecided, not
 //! judged (`ulpian prove` decides those by other means). Subnormal arguments and results are checked in the keeping mode.
 
@@ -40,7 +41,7 @@ impl Seen {
     }
 }
 
-fn sweep(func: Func, start: u64, end: u64, step: u64) -> Seen {
+fn sweep(func: Func, start: u64, end: u64, step: u64, all_slow: bool) -> Seen {
     let mut seen = Seen::default();
     let mut xs = [0f32; 512];
     let mut got = [0f32; 512];
@@ -59,11 +60,11 @@ fn sweep(func: Func, start: u64, end: u64, step: u64) -> Seen {
         }
         for ((&x, &fast), &doubt) in xs.iter().zip(&got).zip(&doubt).take(n) {
             let mut y = fast;
-            if doubt {
+            if doubt || all_slow && func.has_slow_f32() {
                 let v = Val::<Reading, f32>::lit(x);
                 y = func.slow_f32(v, v).map_or(fast, |y| y.0);
-                seen.doubts += 1;
-                seen.idle += (y.to_bits() == fast.to_bits()) as u64;
+                seen.doubts += doubt as u64;
+                seen.idle += (doubt && y.to_bits() == fast.to_bits()) as u64;
             }
             let truth = reference_f64(func, x as f64, x as f64);
             let want = nearest_f32(truth);
@@ -88,24 +89,37 @@ fn sweep(func: Func, start: u64, end: u64, step: u64) -> Seen {
 }
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let all_slow = args.iter().position(|a| a == "--slow").map(|k| args.remove(k)).is_some();
+    let (low, high) = match args.iter().position(|a| a == "--range") {
+        Some(k) if k + 1 < args.len() => {
+            args.remove(k);
+            let text = args.remove(k);
+            let bound =
+                |s: Option<&str>| s.and_then(|s| s.parse::<f32>().ok()).expect("--range LO..HI, two floats");
+            let mut ends = text.splitn(2, "..");
+            let (a, b) = (bound(ends.next()).to_bits() as u64, bound(ends.next()).to_bits() as u64);
+            (a.min(b), a.max(b) + 1)
+        }
+        _ => (0, 1 << 32),
+    };
     let step = args.first().and_then(|a| a.parse().ok()).unwrap_or(1).max(1);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
     for &func in Func::ALL {
         if func.arity() != 1 || (args.len() > 1 && !args[1..].iter().any(|a| a == func.name())) {
             continue;
         }
-        let share = (1u64 << 32) / threads / step * step;
+        let share = (high - low) / threads / step * step;
         let seen = std::thread::scope(|s| {
             let parts: Vec<_> = (0..threads)
                 .map(|t| {
-                    let end = if t + 1 == threads { 1 << 32 } else { (t + 1) * share };
-                    s.spawn(move || sweep(func, t * share, end, step))
+                    let end = if t + 1 == threads { high } else { low + (t + 1) * share };
+                    s.spawn(move || sweep(func, low + t * share, end, step, all_slow))
                 })
                 .collect();
             parts.into_iter().map(|p| p.join().expect("a sweep ended")).fold(Seen::default(), Seen::join)
         });
-        let n = (1u64 << 32).div_ceil(step);
+        let n = (high - low).div_ceil(step);
         println!(
             "{:10} {n} arguments, in doubt 1 in {:.0} (needlessly {:.1} %), undecided {}, wrong {} (greatest {:.3} ULP) {:08x?}",
             func.name(),
