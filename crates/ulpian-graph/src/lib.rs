@@ -21,7 +21,7 @@ pub use exec::{read, realize};
 pub use host::{HostTensor, RefTensor};
 pub use node::{Leaf, Node, NodeKind};
 pub use op::{
-    BatchRule, Check, Differentiation, Lowering, MapBody, Movement, Op, OpError, Sample, Tangent, TensorType,
-    Tolerance,
+    BatchRule, Check, Differentiation, LaneIndex, Lowering, MapBody, Movement, Op, OpError, Sample, Tangent,
+    TensorType, Tolerance,
 };
 pub use program::{GraphError, Options, Program};

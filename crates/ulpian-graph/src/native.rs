@@ -115,7 +115,7 @@ fn apply(
         Lowering::Map(body) => {
             let args: Vec<Vec<u64>> = args.iter().map(|a| lanes(a)).collect();
             let out = (0..ty.len())
-                .map(|i| body.native(&args.iter().map(|a| a[i]).collect::<Vec<_>>(), i as u32))
+                .map(|i| body.native(&args.iter().map(|a| a[i]).collect::<Vec<_>>(), i as u64))
                 .collect();
             from_lanes(ty, out)
         }

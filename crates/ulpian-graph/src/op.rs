@@ -111,15 +111,24 @@ pub enum Movement {
     Unwindow { axis: usize, length: usize, stride: usize, dilation: usize },
 }
 
+/// A row-major output index, as a kernel has it: 32 bits, and more where a value has more than 2^32 elements.
+#[derive(Clone, Copy)]
+pub struct LaneIndex {
+    /// Modulo 2^32.
+    pub low: Val<Traced, u32>,
+    /// The index divided by 2^32, the same for every lane of a launch; `None` where it is surely 0.
+    pub high: Option<Val<Traced, u32>>,
+}
+
 /// Elementwise work: one lane of output from one lane of each input, at equal shapes.
 ///
 /// Values are lanes of the inputs' lane dtypes (halves and u8 widened); the result has the output's lane dtype and is
 /// narrowed once by the store. Written once as a generic function over `R: Real` and offered here in two readings.
 pub trait MapBody: Send + Sync + fmt::Debug {
     /// Writes the body. `index` is the row-major output index.
-    fn record(&self, r: &mut Recorder, args: &[Value], index: Val<Traced, u32>) -> Value;
+    fn record(&self, r: &mut Recorder, args: &[Value], index: LaneIndex) -> Value;
     /// The native reading of one lane, on bits of the lane dtypes.
-    fn native(&self, args: &[u64], index: u32) -> u64;
+    fn native(&self, args: &[u64], index: u64) -> u64;
     /// Whether `index` matters (random numbers, iota): such a body is not moved across views.
     fn uses_index(&self) -> bool;
 }

@@ -21,11 +21,19 @@ pub struct Options {
     pub fuse: bool,
     /// `Subnormals::Preserve`: keep f32 subnormals, on devices that can.
     pub keep_subnormals: bool,
+    /// Elements that one launch may count: kernels that would count more are launched in parts. Never changes a bit;
+    /// less than [`Options::WINDOW`] is for tests.
+    pub window: u64,
+}
+
+impl Options {
+    /// Kernels index by 31 bits.
+    pub const WINDOW: u64 = i32::MAX as u64;
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fuse: true, keep_subnormals: false }
+        Options { fuse: true, keep_subnormals: false, window: Options::WINDOW }
     }
 }
 
@@ -100,7 +108,10 @@ pub struct Program {
 }
 
 fn whole(memory: &Arc<dyn Memory>) -> Binding {
-    Binding { memory: memory.clone(), offset: 0 }
+    from(memory, 0)
+}
+fn from(memory: &Arc<dyn Memory>, offset: u64) -> Binding {
+    Binding { memory: memory.clone(), offset }
 }
 
 /// The first of `bytes`, which are of `dtype` (i32 or i64), outside `0..extent`, and its place.
@@ -154,8 +165,12 @@ impl Program {
             let hash = u32::from_be_bytes([k.hash[0], k.hash[1], k.hash[2], k.hash[3]]);
             let _ = writeln!(
                 text,
-                "launch {i}: {} {hash:08x}, {} programs, params {:?}, memory {:?}",
-                k.kernel.name, s.programs, s.params, s.places
+                "launch {i}: {} {hash:08x}, {} programs, params {:?}, memory {:?}{}",
+                k.kernel.name,
+                s.programs,
+                s.params,
+                s.places,
+                if s.offsets.iter().any(|&o| o > 0) { format!(" from {:?}", s.offsets) } else { "".into() }
             );
         }
         let total: u64 = self.plan.slots.iter().sum();
@@ -217,7 +232,8 @@ impl Program {
         };
         for &(launch, binding, place) in &ready.patches {
             if let Some(memory) = find(place, &ready.hosts) {
-                ready.launches[launch].bindings[binding] = Binding { memory, offset: 0 };
+                let offset = self.plan.steps[launch].offsets[binding];
+                ready.launches[launch].bindings[binding] = Binding { memory, offset };
             }
         }
         let ran = ready.launches.iter().try_for_each(|l| device.run(l));
@@ -319,9 +335,9 @@ impl Program {
             let mut bindings = vec![];
             for (i, &place) in step.places.iter().enumerate() {
                 bindings.push(match place {
-                    Place::Slot(s) => whole(&slots[s]),
-                    Place::Report(r) => whole(&reports[r]),
-                    Place::Host(h) => whole(&hosts[h]),
+                    Place::Slot(s) => from(&slots[s], step.offsets[i]),
+                    Place::Report(r) => from(&reports[r], step.offsets[i]),
+                    Place::Host(h) => from(&hosts[h], step.offsets[i]),
                     Place::Given(_) | Place::Fresh(_) => {
                         patches.push((at, i, place));
                         nothing.clone()

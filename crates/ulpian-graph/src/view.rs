@@ -8,7 +8,11 @@
 //! Extents and strides become launch parameters; only which of them are 0 or 1 is written into a kernel. Arithmetic
 //! is modulo 2^32: negative strides and offsets wrap, and one unsigned comparison tests both ends of a bound.
 
+mod within;
+
 use crate::op::Movement;
+pub use within::{BASE_STEP, Placed};
+pub(crate) use within::{Narrowed, narrowed};
 
 /// `offset + Σ strides[i]·coordinate[i]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +44,10 @@ pub enum Stage {
         positions: usize,
         stride: usize,
         dilation: usize,
+        /// Added to the output's coordinate along `axis` before it is divided.
+        shift: i64,
+        /// Over the input's coordinates.
+        index: Affine,
     },
 }
 
@@ -289,6 +297,8 @@ impl View {
                     positions: old[*axis],
                     stride: *stride,
                     dilation: *dilation,
+                    shift: 0,
+                    index: Affine { offset: 0, strides: row_major(&old) },
                 });
                 self.groups = vec![1; new.len()];
                 self.shape = new;
@@ -458,9 +468,9 @@ impl Stage {
                 }
                 (index.emit(m, dims, coords), mask.map(|mask| (mask, *fill)))
             }
-            Stage::Unwindow { dims, axis, positions, stride, dilation } => {
+            Stage::Unwindow { dims, axis, positions, stride, dilation, shift, index } => {
                 let last = dims.len() - 1;
-                let mut at = Affine { offset: 0, strides: vec![0; dims.len()] };
+                let mut at = Affine { offset: *shift, strides: vec![0; dims.len()] };
                 at.strides[*axis] = 1;
                 at.strides[last] = -(*dilation as i64);
                 let t = match at.emit(m, dims, coords) {
@@ -476,8 +486,7 @@ impl Stage {
                 coords[*axis] = Some(m.quot(t, step));
                 let mut below = dims.clone();
                 below[*axis] = *positions;
-                let strides = row_major(&below);
-                (Affine { offset: 0, strides }.emit(m, &below, &coords), Some((mask, 0)))
+                (index.emit(m, &below, &coords), Some((mask, 0)))
             }
         }
     }

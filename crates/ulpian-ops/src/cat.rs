@@ -123,8 +123,9 @@ impl Op for Cat {
             out = Some(match out {
                 None => part,
                 Some(before) => {
-                    let at = positions(Dtype::I32, &shape, self.axis)?;
-                    select(&lt(&at, &constant(Dtype::I32, &shape, start as f64))?, &before, &part)?
+                    let counts = if total <= i32::MAX as usize { Dtype::I32 } else { Dtype::I64 };
+                    let at = positions(counts, &shape, self.axis)?;
+                    select(&lt(&at, &constant(counts, &shape, start as f64))?, &before, &part)?
                 }
             });
             start += n;

@@ -6,8 +6,8 @@ use crate::movement::{expand, reshape};
 use crate::sample::{encode, sample};
 use std::sync::Arc;
 use ulpian_graph::{
-    BatchRule, Differentiation, Lowering, MapBody, Node, Op, OpError, RefTensor, Sample, Tangent, TensorType,
-    Tolerance,
+    BatchRule, Differentiation, LaneIndex, Lowering, MapBody, Node, Op, OpError, RefTensor, Sample, Tangent,
+    TensorType, Tolerance,
 };
 use ulpian_kernel::ir::Value;
 use ulpian_kernel::record::{Recorder, Traced};
@@ -52,24 +52,36 @@ pub fn like(x: &Node, value: f64) -> Node {
     constant(x.ty().dtype, x.shape(), value)
 }
 
-/// 0, 1, 2, … along one axis.
+/// 0, 1, 2, … along one axis; an i32 takes the low bits.
 #[derive(Clone, Debug)]
 pub struct Iota {
     pub dtype: Dtype,
     pub len: usize,
+    /// The index divided by 2^32 instead.
+    pub high: bool,
 }
 
 #[derive(Clone, Debug)]
-struct IotaBody(Dtype);
+struct IotaBody {
+    dtype: Dtype,
+    high: bool,
+}
 impl MapBody for IotaBody {
-    fn record(&self, _: &mut Recorder, _: &[Value], index: Val<Traced, u32>) -> Value {
-        match self.0 {
-            Dtype::I64 => index.convert::<i64>().0,
-            _ => index.bitcast::<i32>().0,
+    fn record(&self, _: &mut Recorder, _: &[Value], index: LaneIndex) -> Value {
+        let wide = |v: Val<Traced, u32>| v.convert::<i64>();
+        if self.high {
+            let high = index.high.unwrap_or(Val::lit(0));
+            return if self.dtype == Dtype::I64 { wide(high).0 } else { high.bitcast::<i32>().0 };
+        }
+        match (self.dtype, index.high) {
+            (Dtype::I64, None) => wide(index.low).0,
+            (Dtype::I64, Some(high)) => (wide(high) * Val::lit(1 << 32) + wide(index.low)).0,
+            _ => index.low.bitcast::<i32>().0,
         }
     }
-    fn native(&self, _: &[u64], index: u32) -> u64 {
-        index as u64
+    fn native(&self, _: &[u64], index: u64) -> u64 {
+        let index = if self.high { index >> 32 } else { index };
+        if self.dtype == Dtype::I64 { index } else { index as u32 as u64 }
     }
     fn uses_index(&self) -> bool {
         true
@@ -81,7 +93,7 @@ impl Op for Iota {
         "iota"
     }
     fn attributes(&self) -> String {
-        format!("{}[{}]", self.dtype, self.len)
+        format!("{}[{}]{}", self.dtype, self.len, if self.high { " high" } else { "" })
     }
     fn torch(&self) -> &'static str {
         "torch.arange(n)"
@@ -91,15 +103,14 @@ impl Op for Iota {
         if !matches!(self.dtype, Dtype::I32 | Dtype::I64) {
             return Err(attribute_error("iota", "dtype", self.dtype, "must be i32 or i64; cast the result"));
         }
-        if u32::try_from(self.len).is_err() {
-            return Err(attribute_error("iota", "len", self.len, "must be below 2^32"));
-        }
         Ok(TensorType::new(self.dtype, &[self.len]))
     }
     fn reference(&self, _: &[RefTensor], output: &TensorType) -> RefTensor {
         RefTensor::int(
             &output.shape,
-            (0..self.len as i64).map(|i| crate::pointwise::wrap(i, self.dtype)).collect(),
+            (0..self.len as i64)
+                .map(|i| crate::pointwise::wrap(if self.high { i >> 32 } else { i }, self.dtype))
+                .collect(),
         )
     }
     fn differentiation(&self) -> Differentiation {
@@ -115,7 +126,7 @@ impl Op for Iota {
         Err(attribute_error("iota", "mapped", "none", "it has no input to map"))
     }
     fn lowering(&self, _: &[TensorType], _: &TensorType) -> Lowering {
-        Lowering::Map(Arc::new(IotaBody(self.dtype)))
+        Lowering::Map(Arc::new(IotaBody { dtype: self.dtype, high: self.high }))
     }
     fn expand(&self, _: &[Node]) -> Result<Option<Node>, OpError> {
         Ok(None)
@@ -127,14 +138,21 @@ impl Op for Iota {
         just_outside(reference, tolerance, i, output)
     }
     fn samples(&self) -> Vec<Sample> {
-        let make = |dtype, len| sample(&(Arc::new(Iota { dtype, len }) as Arc<dyn Op>), vec![], false);
+        let make = |dtype, len| {
+            sample(&(Arc::new(Iota { dtype, len, high: self.high }) as Arc<dyn Op>), vec![], false)
+        };
         vec![make(Dtype::I32, 0), make(Dtype::I32, 1), make(Dtype::I32, 1037), make(Dtype::I64, 33)]
     }
 }
 
 /// `0 .. len` as i32 or i64 (an i32 index past 2^31 wraps).
 pub fn iota(dtype: Dtype, len: usize) -> Result<Node, OpError> {
-    Node::apply(Arc::new(Iota { dtype, len }), &[])
+    Node::apply(Arc::new(Iota { dtype, len, high: false }), &[])
+}
+
+/// `0 .. len`, each divided by 2^32.
+pub(crate) fn iota_high(dtype: Dtype, len: usize) -> Result<Node, OpError> {
+    Node::apply(Arc::new(Iota { dtype, len, high: true }), &[])
 }
 
 /// The position along `axis`, over a whole shape.

@@ -6,7 +6,7 @@
 
 use crate::pointwise::Pointwise;
 use std::fmt;
-use ulpian_graph::MapBody;
+use ulpian_graph::{LaneIndex, MapBody};
 use ulpian_kernel::ir::Value;
 use ulpian_kernel::record::{Recorder, Traced};
 use ulpian_num::{Dtype, Element, Native, Real, Val};
@@ -120,11 +120,11 @@ impl<P: Pointwise> fmt::Debug for Body<P> {
 }
 
 impl<P: Pointwise> MapBody for Body<P> {
-    fn record(&self, _: &mut Recorder, args: &[Value], _index: Val<Traced, u32>) -> Value {
+    fn record(&self, _: &mut Recorder, args: &[Value], _index: LaneIndex) -> Value {
         let lanes: Vec<_> = args.iter().zip(&self.inputs).map(|(&v, d)| of_value(v, d.lane())).collect();
         value_of(self.op.lanes(&lanes, self.output))
     }
-    fn native(&self, args: &[u64], _index: u32) -> u64 {
+    fn native(&self, args: &[u64], _index: u64) -> u64 {
         let lanes: Vec<_> = args.iter().zip(&self.inputs).map(|(&b, d)| of_bits(b, d.lane())).collect();
         bits_of(self.op.lanes(&lanes, self.output))
     }

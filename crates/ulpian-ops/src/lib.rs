@@ -122,7 +122,7 @@ pub fn catalogue() -> Vec<Arc<dyn Op>> {
         Map::arc(unary::Tanh),
         Map::arc(unary::Sigmoid),
         Map::arc(cast::Cast { to: Dtype::F32 }),
-        Arc::new(create::Iota { dtype: Dtype::I32, len: 1 }),
+        Arc::new(create::Iota { dtype: Dtype::I32, len: 1, high: false }),
         Arc::new(detach::Detach),
         Arc::new(cat::Cat { axis: 0, parts: 1 }),
         Arc::new(reduce::Sum { axes: vec![0] }),
@@ -143,6 +143,10 @@ pub fn catalogue() -> Vec<Arc<dyn Op>> {
         Arc::new(pool::MaxPool2d { windows: Windows::tiles(1) }),
         Arc::new(pool::AvgPool2d { windows: Windows::tiles(1) }),
         Map::arc(random::Draw { distribution: random::Distribution::Uniform, dtype: Dtype::F32 }),
+        Map::arc(random::FarDraw(random::Draw {
+            distribution: random::Distribution::Uniform,
+            dtype: Dtype::F32,
+        })),
         Arc::new(random::Random {
             distribution: random::Distribution::Uniform,
             dtype: Dtype::F32,

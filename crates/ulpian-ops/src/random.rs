@@ -1,12 +1,12 @@
 //! Random numbers: Philox 4x32-10, keyed by data, so that a seed never changes a kernel.
 //!
 //! A key is an i32 tensor of four words (seed low, seed high, stream low, stream high). Element i of the result comes
-//! from the counter (i, 0, stream low, stream high) under the key (seed low, seed high): the same number on every
-//! device, whatever the shape around it. `Draw` is the lane formula over key words and counters; `Random` is the op
-//! that people use.
+//! from the counter (i modulo 2^32, i divided by 2^32, stream low, stream high) under the key (seed low, seed high):
+//! the same number on every device, whatever the shape around it. `Draw` is the lane formula over key words and
+//! counters below 2^32, `FarDraw` over all; `Random` is the op that people use.
 
 use crate::bounds::{exact, just_outside};
-use crate::create::iota;
+use crate::create::{iota, iota_high};
 use crate::error::{arity, attribute_error, dtype_error, no_gradient, shape_error};
 use crate::lane::{Lane, Plain};
 use crate::movement::{broadcast_to, narrow, reshape};
@@ -50,9 +50,10 @@ fn ref_cos_pi(t: f64) -> f64 {
     }
 }
 
+/// The sixth of `x`, where there is one, is the counter's high word.
 fn words(x: &[Number]) -> [u32; 4] {
-    let word = |i: usize| Val::<Plain, u32>::lit(x[i].int() as u32);
-    philox::<Plain>([word(4), Val::lit(0), word(2), word(3)], [word(0), word(1)]).map(|w| w.0)
+    let word = |i: usize| Val::<Plain, u32>::lit(x.get(i).map_or(0, |w| w.int() as u32));
+    philox::<Plain>([word(4), word(5), word(2), word(3)], [word(0), word(1)]).map(|w| w.0)
 }
 
 impl Draw {
@@ -101,11 +102,11 @@ impl Pointwise for Draw {
         (given.iter().all(|&d| d == Dtype::I32) && self.dtype.is_float()).then_some(self.dtype)
     }
     fn lanes<R: Real>(&self, x: &[Lane<R>], output: Dtype) -> Lane<R> {
-        let word = |i: usize| match x[i] {
-            Lane::I32(v) => v.bitcast::<u32>(),
+        let word = |i: usize| match x.get(i) {
+            Some(Lane::I32(v)) => v.bitcast::<u32>(),
             _ => Val::lit(0),
         };
-        let w = philox::<R>([word(4), Val::lit(0), word(2), word(3)], [word(0), word(1)]);
+        let w = philox::<R>([word(4), word(5), word(2), word(3)], [word(0), word(1)]);
         let short =
             |bits: u32, unit: f32| w[0].shr(Val::lit(32 - bits)).convert::<f32>().raw_mul(Val::lit(unit));
         match (self.distribution, output) {
@@ -133,16 +134,56 @@ impl Pointwise for Draw {
         self.bound()
     }
     fn samples(&self) -> Vec<Sample> {
-        let make =
-            |seed: usize| host(Dtype::I32, &[40], &[seed as f64 * 7.0, -1.0, 2147483647.0, -2147483648.0]);
-        let mut out = vec![];
-        for distribution in [Distribution::Uniform, Distribution::Normal] {
-            for dtype in FLOATS {
-                let op = Map::arc(Draw { distribution, dtype });
-                out.push(sample(&op, (0..5).map(make).collect(), false));
-            }
+        samples(|draw| Map::arc(draw), Self::ARITY)
+    }
+}
+
+fn samples(op: impl Fn(Draw) -> Arc<dyn Op>, arity: usize) -> Vec<Sample> {
+    let make = |seed: usize| host(Dtype::I32, &[40], &[seed as f64 * 7.0, -1.0, 2147483647.0, -2147483648.0]);
+    let mut out = vec![];
+    for distribution in [Distribution::Uniform, Distribution::Normal] {
+        for dtype in FLOATS {
+            out.push(sample(&op(Draw { distribution, dtype }), (0..arity).map(make).collect(), false));
         }
-        out
+    }
+    out
+}
+
+/// [`Draw`] with one more input: the counter's high word.
+#[derive(Clone, Debug)]
+pub struct FarDraw(pub Draw);
+
+impl Pointwise for FarDraw {
+    const NAME: &'static str = "draw_far";
+    const TORCH: &'static str = Draw::TORCH;
+    const ARITY: usize = 6;
+    const TAKES: &'static str = Draw::TAKES;
+    fn attributes(&self) -> String {
+        self.0.label()
+    }
+    fn dtype(&self, given: &[Dtype]) -> Option<Dtype> {
+        self.0.dtype(given)
+    }
+    fn lanes<R: Real>(&self, x: &[Lane<R>], output: Dtype) -> Lane<R> {
+        self.0.lanes(x, output)
+    }
+    fn point(&self, x: &[Number], _: Dtype) -> Number {
+        Number::Float(self.0.value(x))
+    }
+    fn differentiation(&self) -> Differentiation {
+        self.0.differentiation()
+    }
+    fn jvp(&self, _: &[Node], _: &Node, _: &[Option<Node>]) -> Result<Tangent, OpError> {
+        Err(no_gradient(Self::NAME, NO_GRADIENT))
+    }
+    fn transpose(&self, _: &[Node], _: usize, _: &Node) -> Result<Node, OpError> {
+        Err(no_gradient(Self::NAME, NO_GRADIENT))
+    }
+    fn tolerance(&self, _: Dtype) -> Tolerance {
+        self.0.bound()
+    }
+    fn samples(&self) -> Vec<Sample> {
+        samples(|draw| Map::arc(FarDraw(draw)), Self::ARITY)
     }
 }
 
@@ -185,13 +226,13 @@ impl Op for Random {
             return Err(shape_error(self.name(), inputs, "a key of four words", "make one with `key`"));
         }
         let out = TensorType::new(self.dtype, &self.shape);
-        let count = self.shape.iter().try_fold(1u32, |n, &e| n.checked_mul(u32::try_from(e).ok()?.max(1)));
+        let count = self.shape.iter().try_fold(1usize, |n, &e| n.checked_mul(e.max(1)));
         if !self.dtype.is_float() || count.is_none() {
             return Err(attribute_error(
                 self.name(),
                 "result",
                 out,
-                "must be floating, of fewer than 2^32 elements",
+                "must be floating, of fewer than 2^64 elements",
             ));
         }
         Ok(out)
@@ -200,7 +241,7 @@ impl Op for Random {
         let key: Vec<Number> = inputs[0].to_i64().into_iter().map(Number::Int).collect();
         let draw = self.draw();
         collect(output, |i| {
-            let x = [&key[..], &[Number::Int(i as i64)]].concat();
+            let x = [&key[..], &[Number::Int(i as u32 as i64), Number::Int((i >> 32) as i64)]].concat();
             draw.point(&x, output.dtype)
         })
     }
@@ -221,9 +262,14 @@ impl Op for Random {
     }
     fn expand(&self, inputs: &[Node]) -> Result<Option<Node>, OpError> {
         let word = |i: usize| broadcast_to(&reshape(&narrow(&inputs[0], 0, i, 1)?, &[])?, &self.shape);
-        let counter = reshape(&iota(Dtype::I32, self.shape.iter().product())?, &self.shape)?;
-        let inputs = [word(0)?, word(1)?, word(2)?, word(3)?, counter];
-        Ok(Some(Node::apply(Map::arc(self.draw()), &inputs)?))
+        let count: usize = self.shape.iter().product();
+        let counter = reshape(&iota(Dtype::I32, count)?, &self.shape)?;
+        let mut inputs = vec![word(0)?, word(1)?, word(2)?, word(3)?, counter];
+        if count as u64 <= 1 << 32 {
+            return Ok(Some(Node::apply(Map::arc(self.draw()), &inputs)?));
+        }
+        inputs.push(reshape(&iota_high(Dtype::I32, count)?, &self.shape)?);
+        Ok(Some(Node::apply(Map::arc(FarDraw(self.draw())), &inputs)?))
     }
     fn tolerance(&self, _: &[RefTensor], _: &TensorType) -> Tolerance {
         self.draw().bound()

@@ -1,11 +1,15 @@
 //! Products: one tile of the output per program, operands read in place wherever they are affine.
 
+use super::map::pack;
+use super::window::{Tried, Wide, Window};
 use super::{Buf, Gen, Index, Output, Point};
 use crate::op::Movement;
 use crate::plan::graph::{Def, Id};
-use crate::view::{IndexMath, View};
+use crate::program::GraphError;
+use crate::view::{BASE_STEP, IndexMath, Placed, View};
+use std::collections::HashMap;
 use ulpian_kernel::ir::{Access, Contract, Operand, Unit};
-use ulpian_kernel::record::RecordError;
+use ulpian_num::Dtype;
 
 /// Nominal step along k for operands given lane by lane.
 const STEP: u32 = 16;
@@ -36,6 +40,10 @@ struct Side {
     id: Id,
     /// Axis of the output tile the operand's outer index runs along.
     axis: u8,
+    /// From the operand, as `[batch.., rows, columns]`, to this launch's `[batch, rows, columns]`.
+    part: Vec<Movement>,
+    /// It stands in this scratch instead, of this launch's shape.
+    packed: Option<Buf>,
     shape: [usize; 3],
     outer0: Index,
     outer: usize,
@@ -43,16 +51,146 @@ struct Side {
     tile: usize,
 }
 
-/// A kernel that computes product `heavy`, with `roots` (itself, or maps) as epilogue.
-pub fn contract(out: &mut Output<'_>, roots: &[Id], heavy: Id) -> Result<(), RecordError> {
+/// A product, as all its launches share it.
+struct Job<'a> {
+    roots: &'a [Id],
+    heavy: Id,
+    operands: [Id; 2],
+    /// Batch axes, M, N.
+    dims: Vec<usize>,
+    k: usize,
+}
+
+/// Operands brought together for some window, by (operand, window).
+type Packed = HashMap<(usize, Window), Buf>;
+
+/// Kernels that compute product `heavy`, with `roots` (itself, or maps) as epilogue.
+pub fn contract(out: &mut Output<'_>, roots: &[Id], heavy: Id) -> Result<(), GraphError> {
     let Def::Contract { a, b } = out.graph.values[heavy].def else { return Ok(()) };
     let (sa, sb) = (out.graph.shape(a), out.graph.shape(b));
     let rank = sa.len();
-    let batch: usize = sa[..rank - 2].iter().product();
-    let (m, k, n) = (sa[rank - 2], sa[rank - 1], sb[rank - 1]);
+    let dims = [&sa[..rank - 1], &sb[rank - 1..]].concat();
+    let job = Job { roots, heavy, operands: [a, b], dims, k: sa[rank - 1] };
+    if out.limit.is_none() || job.dims.contains(&0) {
+        launch(out, &job, None, [None; 2])?;
+        return Ok(());
+    }
+    // Terms are not cut: chains along K are one kernel's. An operand whose terms lie too far apart is brought together.
+    let (mut scattered, mut packed) = ([false; 2], Packed::new());
+    let whole = Window::whole(&job.dims);
+    let done = out.in_windows(heavy, whole, false, |out, w| {
+        loop {
+            let mut bufs = [None; 2];
+            for side in [0, 1].into_iter().filter(|&s| scattered[s]) {
+                match bring_together(out, &job, w, side, &mut packed)? {
+                    Ok(buf) => bufs[side] = Some(buf),
+                    Err(wide) => return Ok(Tried::Wide(wide)),
+                }
+            }
+            let Tried::Wide(wide) = launch(out, &job, Some(w), bufs)? else { return Ok(Tried::Done) };
+            let Some(side) = wide.side.checked_sub(1) else { return Ok(Tried::Wide(wide)) };
+            let k_axis = if side == 0 { rank - 1 } else { rank - 2 };
+            let over_k = wide.spans.get(k_axis).copied().unwrap_or(0);
+            let widest = wide.spans.iter().copied().max().unwrap_or(0);
+            let limit = out.limit.unwrap_or(u64::MAX);
+            if !scattered[side] && over_k == widest && over_k + BASE_STEP >= limit {
+                scattered[side] = true;
+                continue;
+            }
+            return Ok(Tried::Wide(job.cut(wide)));
+        }
+    })?;
+    match done {
+        true => Ok(()),
+        false => Err(out.too_large(heavy, format!("its {} terms leave 32-bit indices", job.k))),
+    }
+}
+
+impl Job<'_> {
+    /// Spans of an operand as spans of the output.
+    fn cut(&self, mut wide: Wide) -> Wide {
+        let rank = self.dims.len();
+        if wide.spans.len() == rank {
+            match wide.side {
+                1 => wide.spans[rank - 1] = 0,
+                2 => wide.spans[rank - 2] = 0,
+                _ => {}
+            }
+        }
+        wide
+    }
+    /// The part of an operand that a window of the output needs, all terms of it.
+    fn operand_window(&self, w: &Window, side: usize) -> Window {
+        let batch = self.dims.len() - 2;
+        let lead = w.leading(batch);
+        let (outer, k) = (batch + side, self.k);
+        let (dim, start, len) = (w.dims[outer], w.start[outer], w.len[outer]);
+        if side == 0 {
+            lead.with_axis(dim, start, len).with_axis(k, 0, k)
+        } else {
+            lead.with_axis(k, 0, k).with_axis(dim, start, len)
+        }
+    }
+}
+
+/// Scratch with an operand's part for window `w`, written if it is not there yet.
+fn bring_together(
+    out: &mut Output<'_>,
+    job: &Job<'_>,
+    w: &Window,
+    side: usize,
+    packed: &mut Packed,
+) -> Result<Result<Buf, Wide>, GraphError> {
+    let part = job.operand_window(w, side);
+    let (id, limit) = (job.operands[side], out.limit.unwrap_or(u64::MAX));
+    let key = (side, part.clone());
+    if let Some(&buf) = packed.get(&key) {
+        return Ok(Ok(buf));
+    }
+    // Pieces of an eighth of the limit at most: they take memory that nothing else needs.
+    let elements = part.elements() as u64;
+    if elements > (limit / 8).max(job.k as u64).min(limit) {
+        let mut wide = Wide::of(&part);
+        wide.side = side + 1;
+        let rank = part.len.len();
+        wide.spans[if side == 0 { rank - 1 } else { rank - 2 }] = 0;
+        return Ok(Err(job.cut(wide)));
+    }
+    let buf = Buf::Scratch(out.scratch.len());
+    let bytes = elements * out.graph.dtype(id).size() as u64;
+    out.scratch.push(bytes);
+    let done = out.in_windows(job.heavy, part.clone(), false, |out, w| pack(out, id, &[], w, &part, buf))?;
+    if !done {
+        return Err(out.too_large(job.heavy, "single terms leave 32-bit indices".into()));
+    }
+    packed.insert(key, buf);
+    Ok(Ok(buf))
+}
+
+/// One launch: all of it, or a window of batch, M and N. `packed` are operands brought together.
+fn launch(
+    out: &mut Output<'_>,
+    job: &Job<'_>,
+    window: Option<&Window>,
+    packed: [Option<Buf>; 2],
+) -> Result<Tried, GraphError> {
+    let len = window.map_or(&job.dims, |w| &w.len);
+    let rank = len.len();
+    let batch: usize = len[..rank - 2].iter().product();
+    let (m, k, n) = (len[rank - 2], job.k, len[rank - 1]);
+    if let (Some(w), Some(limit)) = (window, out.limit)
+        && w.elements() as u64 > limit
+    {
+        return Ok(Tried::Wide(Wide::of(w)));
+    }
     let (tm, tn) = tile(m, n, batch);
     let (gm, gn) = (m.div_ceil(tm), n.div_ceil(tn));
-    out.kernel(roots, "contract", (batch * gm * gn) as u64, |g| {
+    let programs = batch as u64 * gm as u64 * gn as u64;
+    let part = |side: usize, shape: [usize; 3]| match window {
+        Some(w) => job.operand_window(w, side).movements(&shape),
+        None => vec![Movement::Reshape(shape.to_vec())],
+    };
+    let tried = out.attempt(job.roots, "contract", programs, window.cloned(), |g| {
         let mut rest = g.r.program_id();
         let mut take = |g: &mut Gen<'_>, count: usize| {
             let d = g.number(count as u32);
@@ -63,11 +201,38 @@ pub fn contract(out: &mut Output<'_>, roots: &[Id], heavy: Id) -> Result<(), Rec
         let n0 = take(g, gn) * Index::lit(tn as u32);
         let m0 = take(g, gm) * Index::lit(tm as u32);
         let z = if batch > 1 { rest } else { Index::lit(0) };
-        let left = Side { id: a, axis: 0, shape: [batch, m, k], outer0: m0, outer: m, k, tile: tm };
-        let right = Side { id: b, axis: 1, shape: [batch, k, n], outer0: n0, outer: n, k, tile: tn };
-        let (a, b) = (operand(g, &left, z), operand(g, &right, z));
+        let (sa, sb) = ([batch, m, k], [batch, k, n]);
+        let [a, b] = job.operands;
+        let (pa, pb) = (part(0, sa), part(1, sb));
+        let left = Side {
+            id: a,
+            axis: 0,
+            part: pa,
+            packed: packed[0],
+            shape: sa,
+            outer0: m0,
+            outer: m,
+            k,
+            tile: tm,
+        };
+        let right = Side {
+            id: b,
+            axis: 1,
+            part: pb,
+            packed: packed[1],
+            shape: sb,
+            outer0: n0,
+            outer: n,
+            k,
+            tile: tn,
+        };
+        g.side = 1;
+        let a = operand(g, &left, z);
+        g.side = 2;
+        let b = operand(g, &right, z);
+        g.side = 0;
         let terms = g.number(k as u32);
-        let lane = g.graph.dtype(heavy).lane();
+        let lane = g.graph.dtype(job.heavy).lane();
         let v = g.r.contract(lane, tm as u32, tn as u32, Contract { k: terms.0, a, b });
         let row = m0 + g.r.iota(tm as u32, 0);
         let col = n0 + g.r.iota(tn as u32, 1);
@@ -79,31 +244,30 @@ pub fn contract(out: &mut Output<'_>, roots: &[Id], heavy: Id) -> Result<(), Rec
             to = to + z * size;
         }
         let column = (tn % 4 == 0).then_some(2);
-        let v = g.narrowed_result(heavy, v);
-        g.heavy = Some((heavy, v));
+        let v = g.narrowed_result(job.heavy, v);
+        g.heavy = Some((job.heavy, v));
         let p = Point { coords: vec![z, row, col], mask: Some(mask), column };
         g.store_roots(&[batch, m, n], &p, to);
-    })
-}
-
-/// Follows movements down to what has memory.
-fn source(g: &Gen<'_>, mut id: Id, mut chain: Vec<Movement>) -> (Id, Vec<Movement>) {
-    while let Def::Move { src, how } = &g.graph.values[id].def {
-        if g.fusion.materialised[id] {
-            break;
-        }
-        chain.insert(0, how.clone());
-        id = *src;
-    }
-    (id, chain)
+    })?;
+    Ok(tried)
 }
 
 fn operand(g: &mut Gen<'_>, side: &Side, z: Index) -> Operand {
-    let (id, chain) = source(g, side.id, vec![Movement::Reshape(side.shape.to_vec())]);
+    if let Some(buf) = side.packed {
+        let dtype = g.graph.dtype(side.id);
+        let placed = Placed::whole(View::identity(&side.shape));
+        // Row-major: always strided.
+        if let Some(strided) = strided(g, side, (buf, dtype), &placed, z) {
+            return strided;
+        }
+    }
+    let (id, chain) = g.source(side.id, side.part.clone());
     if matches!(g.graph.values[id].def, Def::Input(_)) || g.fusion.materialised[id] {
-        let mut view = View::identity(g.graph.shape(id));
-        chain.iter().for_each(|m| view.apply(m));
-        if let Some(strided) = strided(g, side, id, &view, z) {
+        let graph = g.graph;
+        let placed = g.placed(graph.shape(id), &chain, true);
+        if placed.nothing.is_none()
+            && let Some(strided) = strided(g, side, (Buf::Value(id), graph.dtype(id)), &placed, z)
+        {
             return strided;
         }
     }
@@ -116,7 +280,14 @@ fn operand(g: &mut Gen<'_>, side: &Side, z: Index) -> Operand {
     })
 }
 
-fn strided(g: &mut Gen<'_>, side: &Side, id: Id, view: &View, z: Index) -> Option<Operand> {
+fn strided(
+    g: &mut Gen<'_>,
+    side: &Side,
+    (buf, dtype): (Buf, Dtype),
+    placed: &Placed,
+    z: Index,
+) -> Option<Operand> {
+    let view = &placed.view;
     let (offset, axes) = view.affine()?;
     let (outer_axis, k_axis) = if side.axis == 0 { (1, 2) } else { (2, 1) };
     let single = |axis: usize| match axes[axis].as_slice() {
@@ -135,8 +306,7 @@ fn strided(g: &mut Gen<'_>, side: &Side, id: Id, view: &View, z: Index) -> Optio
         (Unit::Neither, false)
     };
     let base = view.emit(g, &[Some(z), None, None]).index;
-    let dtype = g.graph.dtype(id);
-    let buffer = g.buffer(Buf::Value(id), dtype, Access::Read);
+    let buffer = g.buffer_at(buf, dtype, Access::Read, placed.base);
     let outer_limit = g.number(side.outer as u32);
     // Coefficients of 1 are written in: readings may then see neighbours.
     let number = |g: &mut Gen<'_>, s: i64| if s == 1 { Index::lit(1) } else { g.number(s as u32) };

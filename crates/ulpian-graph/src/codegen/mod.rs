@@ -4,18 +4,21 @@
 //! theirs changes a bit.
 
 pub mod contract;
+mod gather;
 pub mod map;
 pub mod reduce;
+pub(crate) mod window;
 
-use crate::op::Movement;
+use crate::op::{LaneIndex, Movement};
 use crate::plan::fuse::Fusion;
 use crate::plan::graph::{Def, Graph, Id};
-use crate::view::{IndexMath, View};
+use crate::view::{IndexMath, Placed, View};
 use std::collections::HashMap;
 use ulpian_kernel::ir::{Access, Operand, Value};
 use ulpian_kernel::record::{RecordError, Recorder, Traced, record};
-use ulpian_num::real::{Compare, Real};
+use ulpian_num::real::Real;
 use ulpian_num::{Bf16, Dtype, F16, Native, Val};
+use window::{Tried, Wide, Window};
 
 pub(crate) type Index = Val<Traced, u32>;
 pub(crate) type Mask = Val<Traced, bool>;
@@ -35,8 +38,8 @@ pub enum Buf {
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub kernel: ulpian_kernel::ir::Kernel,
-    /// One per kernel buffer; true for written.
-    pub bindings: Vec<(Buf, bool)>,
+    /// One per kernel buffer: what it is, whether it is written, and the byte that it starts from.
+    pub bindings: Vec<(Buf, bool, u64)>,
     pub params: Vec<u32>,
     pub programs: u64,
 }
@@ -47,6 +50,8 @@ pub struct Output<'a> {
     pub graph: &'a Graph,
     pub fusion: &'a Fusion,
     pub keep_subnormals: bool,
+    /// Elements that one launch may count, where the graph has a value of more; else kernels are written whole.
+    pub limit: Option<u64>,
     pub drafts: Vec<Draft>,
     /// Bytes of each scratch buffer.
     pub scratch: Vec<u64>,
@@ -86,7 +91,7 @@ pub(crate) struct Gen<'a> {
     pub r: &'a mut Recorder,
     pub graph: &'a Graph,
     pub fusion: &'a Fusion,
-    bindings: Vec<(Buf, bool)>,
+    bindings: Vec<(Buf, bool, u64)>,
     params: Vec<u32>,
     numbers: HashMap<u32, Index>,
     memo: HashMap<Key, Value>,
@@ -94,6 +99,14 @@ pub(crate) struct Gen<'a> {
     pub roots: &'a [Id],
     /// The reduction or product computed by this kernel's skeleton, and its lanes.
     pub heavy: Option<(Id, Value)>,
+    /// See [`Output::limit`].
+    pub limit: Option<u64>,
+    /// The part of the roots that this launch writes.
+    pub window: Option<Window>,
+    /// Something does not fit: the kernel is not to be used.
+    pub wide: Option<Wide>,
+    /// What a place is now asked for: 0 the roots and what is computed on the way to them, else as the skeleton says.
+    pub side: usize,
 }
 
 impl IndexMath for Gen<'_> {
@@ -135,17 +148,20 @@ impl IndexMath for Gen<'_> {
 }
 
 impl Output<'_> {
-    /// Records a kernel that writes `roots` and queues its launch.
-    pub(crate) fn kernel(
+    /// Records a kernel that writes `roots`, or a `window` of them, and queues its launch; nothing is queued where
+    /// the window is too wide.
+    pub(crate) fn attempt(
         &mut self,
         roots: &[Id],
         kind: &str,
         programs: u64,
+        window: Option<Window>,
         f: impl FnOnce(&mut Gen<'_>),
-    ) -> Result<(), RecordError> {
+    ) -> Result<Tried, RecordError> {
         if programs == 0 {
-            return Ok(());
+            return Ok(Tried::Done);
         }
+        let (limit, mut wide) = (window.is_some().then_some(self.limit).flatten(), None);
         let last = roots.last().map_or("index", |&r| self.graph.values[r].name);
         let name = format!("{kind}_{last}");
         let (mut bindings, mut params) = (vec![], vec![]);
@@ -160,12 +176,19 @@ impl Output<'_> {
                 memo: HashMap::new(),
                 roots,
                 heavy: None,
+                limit,
+                window,
+                wide: None,
+                side: 0,
             };
             f(&mut g);
-            (bindings, params) = (g.bindings, g.params);
+            (bindings, params, wide) = (g.bindings, g.params, g.wide);
         })?;
+        if let Some(wide) = wide {
+            return Ok(Tried::Wide(wide));
+        }
         self.drafts.push(Draft { kernel, bindings, params, programs });
-        Ok(())
+        Ok(Tried::Done)
     }
 }
 
@@ -182,11 +205,15 @@ pub(crate) fn lane_bits(dtype: Dtype, bits: u64) -> u64 {
 impl Gen<'_> {
     /// The kernel's buffer for `buf`.
     pub fn buffer(&mut self, buf: Buf, dtype: Dtype, access: Access) -> u32 {
-        let write = access == Access::Write;
-        if let Some(i) = self.bindings.iter().position(|&b| b == (buf, write)) {
+        self.buffer_at(buf, dtype, access, 0)
+    }
+    /// The kernel's buffer for `buf` from element `base` on.
+    pub fn buffer_at(&mut self, buf: Buf, dtype: Dtype, access: Access, base: u64) -> u32 {
+        let binding = (buf, access == Access::Write, base * dtype.size() as u64);
+        if let Some(i) = self.bindings.iter().position(|&b| b == binding) {
             return i as u32;
         }
-        self.bindings.push((buf, write));
+        self.bindings.push(binding);
         self.r.buffer(dtype, access)
     }
     /// An operand of a product, lane by lane; see [`Recorder::lanes_operand`].
@@ -200,6 +227,8 @@ impl Gen<'_> {
         let (graph, fusion, roots, heavy) = (self.graph, self.fusion, self.roots, self.heavy);
         // Numbers known outside are visible inside; those first made inside are not visible after it.
         let numbers = self.numbers.clone();
+        let (limit, window, side) = (self.limit, self.window.clone(), self.side);
+        let mut wide = self.wide.take();
         let mut bindings = std::mem::take(&mut self.bindings);
         let mut params = std::mem::take(&mut self.params);
         let operand = self.r.lanes_operand(axis, outer, step, |r, outer, k| {
@@ -215,12 +244,16 @@ impl Gen<'_> {
                 memo,
                 roots,
                 heavy,
+                limit,
+                window,
+                wide: wide.take(),
+                side,
             };
             let v = f(&mut g, outer, k);
-            (bindings, params) = (g.bindings, g.params);
+            (bindings, params, wide) = (g.bindings, g.params, g.wide);
             v
         });
-        (self.bindings, self.params) = (bindings, params);
+        (self.bindings, self.params, self.wide) = (bindings, params, wide);
         operand
     }
     pub fn select(&mut self, dtype: Dtype, mask: Mask, yes: Value, no: Value) -> Value {
@@ -251,19 +284,26 @@ impl Gen<'_> {
     pub fn store_roots(&mut self, shape: &[usize], p: &Point, to: Index) {
         let contiguous = p.column.is_some_and(|c| c + 1 == shape.len())
             && (shape.len() == 1 || shape.last().is_some_and(|n| n.is_multiple_of(4)));
+        let chain = self.local(shape);
         for &root in self.roots {
-            let v = self.eval(root, &[Movement::Reshape(shape.to_vec())], p);
-            let buffer = self.buffer(Buf::Value(root), self.graph.dtype(root), Access::Write);
+            let v = self.eval(root, &chain, p);
+            let (mut base, mut to, mut contiguous) = (0, to, contiguous);
+            if self.window.is_some() {
+                let placed = self.place(root, &chain, true);
+                base = placed.base;
+                to = self.locate(&placed.view, p).0;
+                contiguous &= p.column.is_some_and(|c| placed.view.unit_along(c));
+            }
+            let buffer = self.buffer_at(Buf::Value(root), self.graph.dtype(root), Access::Write, base);
             self.r.store(buffer, to, p.mask, v, contiguous);
         }
     }
 
-    fn view(&self, id: Id, chain: &[Movement]) -> View {
-        let mut view = View::identity(self.graph.shape(id));
-        chain.iter().for_each(|m| view.apply(m));
-        view
+    fn place(&mut self, id: Id, chain: &[Movement], based: bool) -> Placed {
+        let graph = self.graph;
+        self.placed(graph.shape(id), chain, based)
     }
-    fn locate(&mut self, view: &View, p: &Point) -> (Index, Vec<(Mask, u64)>) {
+    pub(crate) fn locate(&mut self, view: &View, p: &Point) -> (Index, Vec<(Mask, u64)>) {
         let coords: Vec<Option<Index>> = p.coords.iter().copied().map(Some).collect();
         let at = view.emit(self, &coords);
         (at.index, at.masks)
@@ -299,8 +339,8 @@ impl Gen<'_> {
         match &value.def {
             Def::Fill(bits) => {
                 let v = self.r.constant(dtype.lane(), lane_bits(dtype, *bits));
-                let view = self.view(id, chain);
-                self.filled(&view, p, dtype, v)
+                let placed = self.place(id, chain, false);
+                self.filled(&placed, p, dtype, v)
             }
             Def::Move { src, how } => {
                 let mut whole = chain.to_vec();
@@ -313,30 +353,39 @@ impl Gen<'_> {
                 // The fills of the chain are this value's, not its operands': they are put in below.
                 let plain: Vec<Movement> = chain.iter().map(without_fill).collect();
                 let args: Vec<Value> = args.iter().map(|&a| self.eval(a, &plain, p)).collect();
-                let view = self.view(id, chain);
-                let index = if body.uses_index() { self.locate(&view, p).0 } else { Index::lit(0) };
+                let placed = self.place(id, chain, false);
+                let low = if body.uses_index() { self.locate(&placed.view, p).0 } else { Index::lit(0) };
+                let high = if body.uses_index() { self.high_word(id, chain, &placed) } else { None };
+                let index = LaneIndex { low, high };
                 let mut v = body.record(self.r, &args, index);
                 // A lone root is rounded by its store.
                 if self.roots != [id] {
                     v = self.narrowed(dtype, v);
                 }
-                self.filled(&view, p, dtype, v)
+                self.filled(&placed, p, dtype, v)
             }
             Def::Gather { axis, data, index } => {
-                let view = self.view(id, chain);
-                let (flat, masks) = self.locate(&view, p);
+                let placed = self.place(id, chain, true);
+                let (flat, masks) = self.locate(&placed.view, p);
                 // Where the chain has a fill, `flat` is no place of the gather: nothing may be read there.
                 let mask = masks.iter().fold(p.mask, |all, &(m, _)| Some(all.map_or(m, |all| all.and(m))));
-                let v = self.gather(*axis, *data, *index, flat, mask);
-                self.filled(&view, p, dtype, v)
+                let v = match (self.limit, placed.nothing) {
+                    (None, _) => self.gather(*axis, *data, *index, flat, mask),
+                    (_, None) => self.gather_part(*axis, *data, *index, flat, mask, &placed),
+                    (_, Some(_)) => self.r.constant(dtype.lane(), 0),
+                };
+                self.filled(&placed, p, dtype, v)
             }
             Def::Input(_) | Def::Reduce { .. } | Def::Contract { .. } => self.load(id, chain, p),
         }
     }
 
-    fn filled(&mut self, view: &View, p: &Point, dtype: Dtype, mut v: Value) -> Value {
-        if view.has_masks() {
-            for (mask, fill) in self.locate(view, p).1 {
+    fn filled(&mut self, placed: &Placed, p: &Point, dtype: Dtype, mut v: Value) -> Value {
+        if let Some(fill) = placed.nothing {
+            v = self.r.constant(dtype.lane(), lane_bits(dtype, fill));
+        }
+        if placed.view.has_masks() {
+            for (mask, fill) in self.locate(&placed.view, p).1 {
                 let fill = self.r.constant(dtype.lane(), lane_bits(dtype, fill));
                 v = self.select(dtype, mask, v, fill);
             }
@@ -346,15 +395,19 @@ impl Gen<'_> {
 
     fn load(&mut self, id: Id, chain: &[Movement], p: &Point) -> Value {
         let dtype = self.graph.dtype(id);
-        let view = self.view(id, chain);
-        let (index, masks) = self.locate(&view, p);
-        let contiguous = p.column.is_some_and(|c| view.unit_along(c));
+        let placed = self.place(id, chain, true);
+        if placed.nothing.is_some() {
+            let v = self.r.constant(dtype.lane(), 0);
+            return self.filled(&placed, p, dtype, v);
+        }
+        let (index, masks) = self.locate(&placed.view, p);
+        let contiguous = p.column.is_some_and(|c| placed.view.unit_along(c));
         let first = masks.first().map(|m| m.1).unwrap_or(0);
         let mut mask = p.mask;
         for &(m, _) in &masks {
             mask = Some(mask.map_or(m, |have| have.and(m)));
         }
-        let buffer = self.buffer(Buf::Value(id), dtype, Access::Read);
+        let buffer = self.buffer_at(Buf::Value(id), dtype, Access::Read, placed.base);
         let mut v = self.r.load(buffer, index, mask, lane_bits(dtype, first), contiguous);
         // The load gives the first fill wherever any mask fails; from the first other fill on, order matters.
         for (m, fill) in masks.into_iter().skip_while(|m| m.1 == first) {
@@ -364,48 +417,33 @@ impl Gen<'_> {
         v
     }
 
-    fn gather(&mut self, axis: usize, data: Id, index: Id, flat: Index, mask: Option<Mask>) -> Value {
-        let shape = self.graph.shape(data).to_vec();
-        let extent = shape[axis];
-        let (outer, inner): (usize, usize) =
-            (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
-        let count = self.graph.ty(index).len();
-        let (mut rest, mut b) = (flat, Index::lit(0));
-        if inner != 1 {
-            let d = self.number(inner as u32);
-            b = rest.rem(d);
-            rest = rest.quot(d);
+    /// The index divided by 2^32, where a value has more elements: one number for all lanes.
+    fn high_word(&mut self, id: Id, chain: &[Movement], placed: &Placed) -> Option<Index> {
+        if self.graph.ty(id).len() as u64 <= 1 << 32 {
+            return None;
         }
-        let (mut a, mut i) = (Index::lit(0), rest);
-        if outer != 1 {
-            let d = self.number(count as u32);
-            i = rest.rem(d);
-            a = rest.quot(d);
+        let (lo, hi) = (placed.reach.0 >> 32, placed.reach.1 >> 32);
+        if lo != hi && placed.nothing.is_none() {
+            let graph = self.graph;
+            self.give_up_at(graph.shape(id), chain);
         }
-        let at = Point { coords: vec![i], mask, column: None };
-        let raw = self.eval(index, &[Movement::Reshape(vec![count])], &at);
-        let (place, good) = self.checked_index(raw, extent);
-        let mask = Some(mask.map_or(good, |m| m.and(good)));
-        let at = Point { coords: vec![a, place, b], mask, column: None };
-        self.eval(data, &[Movement::Reshape(vec![outer, extent, inner])], &at)
+        Some(self.number(lo as u32))
     }
-    /// An index as u32, and whether it is within `extent`.
-    pub fn checked_index(&mut self, raw: Value, extent: usize) -> (Index, Mask) {
-        let limit = self.number(extent as u32);
-        match self.r.ty(raw).dtype {
-            Dtype::I64 => {
-                let wide = Traced::convert::<u32, i64>(limit.0);
-                let zero = Traced::lit(0i64);
-                let low = Traced::compare::<i64>(Compare::Ge, raw, zero);
-                let high = Traced::compare::<i64>(Compare::Lt, raw, wide);
-                let good = Mask::new(low).and(Mask::new(high));
-                (Index::new(Traced::convert::<i64, u32>(raw)), good)
+    /// The value has memory that this kernel reads.
+    pub(crate) fn has_memory(&self, id: Id) -> bool {
+        matches!(self.graph.values[id].def, Def::Input(_))
+            || self.fusion.materialised[id] && !self.roots.contains(&id)
+    }
+    /// Follows movements down to what has memory, or is computed.
+    pub(crate) fn source(&self, mut id: Id, mut chain: Vec<Movement>) -> (Id, Vec<Movement>) {
+        while let Def::Move { src, how } = &self.graph.values[id].def {
+            if self.fusion.materialised[id] {
+                break;
             }
-            _ => {
-                let place = Index::new(Traced::bitcast::<i32, u32>(raw));
-                (place, place.lt(limit))
-            }
+            chain.insert(0, how.clone());
+            id = *src;
         }
+        (id, chain)
     }
 }
 

@@ -12,6 +12,9 @@ use ulpian_num::Dtype;
 /// A value's number.
 pub type Id = usize;
 
+/// No machine addresses more, and all arithmetic on sizes and strides up to it fits 64 bits.
+const MOST_BYTES: u128 = 1 << 48;
+
 /// How a value is made.
 #[derive(Clone, Debug)]
 pub enum Def {
@@ -81,8 +84,8 @@ pub enum BuildError {
     Unbound { ty: String },
     #[error("{op} has no kernel: it says `Expand` but expands to nothing; give it a lowering")]
     NoExpansion { op: &'static str },
-    #[error("{op}: {elements} elements of {ty}; kernels index at most 2^31 - 1 elements, split the tensor")]
-    TooLarge { op: &'static str, elements: u128, ty: String },
+    #[error("{op} of {shapes:?} to {ty} is too large: {why}; split its tensors along an axis")]
+    TooLarge { op: &'static str, shapes: Vec<String>, ty: String, why: String },
 }
 
 impl Value {
@@ -170,12 +173,19 @@ impl Graph {
         b.graph.outputs = outputs.iter().map(|n| b.graph.behind_reshapes(b.of[&n.id()])).collect();
         b.graph.turn_products();
         for v in &b.graph.values {
-            let elements = v.ty.shape.iter().fold(1u128, |n, &e| n.saturating_mul(e as u128));
-            if elements > i32::MAX as u128 {
-                return Err(BuildError::TooLarge { op: v.name, elements, ty: v.ty.to_string() });
+            let bytes =
+                v.ty.shape.iter().fold(v.ty.dtype.size() as u128, |n, &e| n.saturating_mul(e as u128));
+            if bytes > MOST_BYTES {
+                let shapes = v.operands().into_iter().map(|a| b.graph.ty(a).to_string()).collect();
+                let why = "it has more than 2^48 bytes".into();
+                return Err(BuildError::TooLarge { op: v.name, shapes, ty: v.ty.to_string(), why });
             }
         }
         Ok(b.graph)
+    }
+    /// Elements of the largest value.
+    pub fn largest(&self) -> u64 {
+        self.values.iter().map(|v| v.ty.len() as u64).max().unwrap_or(0)
     }
     /// The value whose memory serves for `id` as well.
     fn behind_reshapes(&self, mut id: Id) -> Id {

@@ -39,6 +39,8 @@ pub enum Place {
 pub struct Step {
     pub kernel: Arc<Prepared>,
     pub places: Vec<Place>,
+    /// The byte of each place that its buffer starts from.
+    pub offsets: Vec<u64>,
     pub params: Vec<u32>,
     pub programs: u64,
 }
@@ -81,6 +83,7 @@ pub fn plan(outputs: &[Node], given: &HashMap<u64, usize>, options: &Options) ->
         graph: &graph,
         fusion: &fusion,
         keep_subnormals: options.keep_subnormals,
+        limit: (graph.largest() > options.window).then_some(options.window),
         drafts: vec![],
         scratch: vec![],
         reports: vec![],
@@ -201,7 +204,7 @@ fn place(graph: &Graph, drafts: Vec<Draft>, scratch: &[u64]) -> Plan {
     for (at, d) in drafts.into_iter().enumerate() {
         let mut done = vec![];
         let mut places = vec![];
-        for (buf, _) in &d.bindings {
+        for (buf, ..) in &d.bindings {
             let place = *known.entry(*buf).or_insert_with(|| {
                 let bytes = size(match *buf {
                     Buf::Value(id) => graph.ty(id).bytes() as u64,
@@ -221,7 +224,8 @@ fn place(graph: &Graph, drafts: Vec<Draft>, scratch: &[u64]) -> Plan {
         free.extend(done.into_iter().map(|s| (plan.slots[s], s)));
         let prepared = Prepared::new(d.kernel);
         let kernel = kernels.entry(prepared.hash).or_insert(prepared).clone();
-        plan.steps.push(Step { kernel, places, params: d.params, programs: d.programs });
+        let offsets = d.bindings.iter().map(|b| b.2).collect();
+        plan.steps.push(Step { kernel, places, offsets, params: d.params, programs: d.programs });
     }
     plan
 }

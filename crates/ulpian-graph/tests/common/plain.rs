@@ -1,10 +1,12 @@
 //! Ops for the planner's own tests: any lowering, no rules.
 
+#![allow(dead_code)] // Each test file uses a part of it.
+
 use std::fmt;
 use std::sync::Arc;
 use ulpian_graph::{
-    BatchRule, Check, Differentiation, Lowering, MapBody, Movement, Node, Op, OpError, RefTensor, Sample,
-    Tangent, TensorType, Tolerance,
+    BatchRule, Check, Differentiation, LaneIndex, Lowering, MapBody, Movement, Node, Op, OpError, RefTensor,
+    Sample, Tangent, TensorType, Tolerance,
 };
 use ulpian_kernel::ir::{Combine, Value};
 use ulpian_kernel::record::{Recorder, Traced};
@@ -117,7 +119,7 @@ macro_rules! body {
 }
 
 impl MapBody for Body {
-    fn record(&self, _: &mut Recorder, args: &[Value], index: Val<Traced, u32>) -> Value {
+    fn record(&self, _: &mut Recorder, args: &[Value], index: LaneIndex) -> Value {
         type R = Traced;
         match self {
             Body::Wrap => {
@@ -126,10 +128,10 @@ impl MapBody for Body {
             }
             Body::Positive => Val::<R, f32>::new(args[0]).gt(Val::lit(0.0)).0,
             Body::Where => R::select::<f32>(args[0], args[1], args[2]),
-            _ => body!(self, R, |i: usize| args[i], index, |v| v),
+            _ => body!(self, R, |i: usize| args[i], index.low, |v| v),
         }
     }
-    fn native(&self, args: &[u64], index: u32) -> u64 {
+    fn native(&self, args: &[u64], index: u64) -> u64 {
         type R = Native<false>;
         let float = |i: usize| f32::from_bits(args[i] as u32);
         match self {
@@ -142,7 +144,7 @@ impl MapBody for Body {
                     args[2]
                 }
             }
-            _ => body!(self, R, float, Val::new(index), |v: f32| v.to_bits() as u64),
+            _ => body!(self, R, float, Val::new(index as u32), |v: f32| v.to_bits() as u64),
         }
     }
     fn uses_index(&self) -> bool {

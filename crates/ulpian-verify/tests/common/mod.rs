@@ -1,7 +1,7 @@
 //! An op with one planted fault: the sweep must see each of them.
 
 use std::sync::Arc;
-use ulpian_graph::op::{BatchRule, Lowering, MapBody};
+use ulpian_graph::op::{BatchRule, LaneIndex, Lowering, MapBody};
 use ulpian_graph::{Differentiation, Node, Op, OpError, RefTensor, Sample, Tangent, TensorType, Tolerance};
 use ulpian_kernel::ir::Value;
 use ulpian_kernel::record::{Recorder, Traced};
@@ -41,11 +41,11 @@ struct WrongBody {
 }
 
 impl MapBody for WrongBody {
-    fn record(&self, r: &mut Recorder, args: &[Value], index: Val<Traced, u32>) -> Value {
+    fn record(&self, r: &mut Recorder, args: &[Value], index: LaneIndex) -> Value {
         let y = self.inner.record(r, args, index);
         if self.fault == Fault::Both { (-Val::<Traced, f32>::new(y)).0 } else { y }
     }
-    fn native(&self, args: &[u64], index: u32) -> u64 {
+    fn native(&self, args: &[u64], index: u64) -> u64 {
         let y = self.inner.native(args, index);
         match self.fault {
             Fault::Native => y ^ 1,
