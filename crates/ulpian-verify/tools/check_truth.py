@@ -324,7 +324,7 @@ def main():
     parser.add_argument("functions", nargs="*")
     parser.add_argument("--count", type=int, default=3000)
     parser.add_argument("--formats", default="f32,f16,bf16")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     failed = False
     for name in args.functions or list(ONE) + list(TWO):
         for fmt in args.formats.split(","):

@@ -1,6 +1,6 @@
 //! The cases that the filter leaves open: arbitrary precision, more of it until the answer is certain.
 //!
-//! Where the exact value may lie on a boundary (division, hypot, pow) that is settled by exact arithmetic first: no
+//! Where the exact value may lie on a boundary (division, hypot, powers) that is settled by exact arithmetic first: no
 //! precision would. All other functions are transcendental, or of too high a degree, at every argument that is not
 //! answered exactly by the filter, so that enough precision decides.
 
@@ -79,6 +79,8 @@ fn exact(f: Function, x: f64, y: f64, format: Format, keep: bool) -> Option<Near
         Function::Div => quotient(x, y, format, keep),
         Function::Recip => quotient(1.0, x, format, keep),
         Function::Pow => power(x, y),
+        Function::Exp2 if x.fract() == 0.0 => power(2.0, x),
+        Function::Exp10 if x.fract() == 0.0 => power(10.0, x),
         Function::Hypot => work(1024, |w| {
             // All bits of both squares fit, whatever their exponents.
             let sum = w.add(&w.mul(&w.num(x), &w.num(x)), &w.mul(&w.num(y), &w.num(y)));
