@@ -126,7 +126,20 @@ pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
             (0.5 * (2.0 * x / (1.0 - x)).ln_1p()).copysign(a)
         }
         Func::Softplus => a.max(0.0) + (-a.abs()).exp().ln_1p(),
-        Func::LogSigmoid if a == f64::INFINITY => 0.0,
+        Func::LogAddExp if a.is_nan() || b.is_nan() => f64::NAN,
+        Func::LogAddExp if a == b && a.is_infinite() => a,
+        Func::LogAddExp => {
+            let (most, least) = (a.max(b), a.min(b));
+            let d = least - most;
+            // What the difference lost.
+            let back = d - least;
+            let lost = (least - (d - back)) - (most + back);
+            let e = if d.is_finite() { d.exp() * (1.0 + lost) } else { 0.0 };
+            most + e.ln_1p()
+        }
+        Func::Xlogy if b.is_nan() => b,
+        Func::Xlogy if a == 0.0 => 0.0,
+        Func::Xlogy => a * b.ln(),
         Func::LogSigmoid => -reference_f64(Func::Softplus, -a, b),
         Func::Tanh => a.tanh(),
         Func::Sigmoid if a < 0.0 => a.exp() / (1.0 + a.exp()),

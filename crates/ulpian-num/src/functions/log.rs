@@ -1,8 +1,8 @@
 //! log, log2, log10 and log1p, and the parts that other functions take their logarithms from.
 //!
 //! x = 2^k·m with m in [√½, √2), s = (m - 1)/(m + 1), log x = k·ln2 + 2·atanh(s). In f32 all of these are pairs: s from
-//! an exact numerator and denominator, atanh(s)/s a polynomial in s² whose first three coefficients are pairs, ln2 in
-//! two parts, the first short enough for exact products. Error below 2^-40.2 relative, near 1 too, where k = 0 and s
+//! an exact numerator and denominator, atanh(s)/s a polynomial in s² whose first two coefficients are pairs, ln2 in
+//! two parts, the first short enough for exact products. Error below 2^-40.1 relative, near 1 too, where k = 0 and s
 //! alone remains. The other bases have coefficients of their own, so that log2 of a power of two is exact. log1p brings
 //! x, not 1 + x, to the size of m. The slow path does the same in 64-bit significands.
 //!
@@ -11,9 +11,9 @@
 
 use super::candidate::Candidate;
 use super::constants::log as c;
-use super::pair::{divide_pair_f32, fast_two_sum, poly_pair_f32, reciprocal_f64, two_sum};
+use super::pair::{Pair, divide_pair_near_2_f32, fast_two_sum, poly_pair_f32, reciprocal_f64, two_sum};
 use super::wide::{Wide, Word, poly_fixed};
-use super::{INF_BITS, INF_BITS64, d, f, i, l, magnitude_f32, magnitude_f64, poly_f64, u};
+use super::{INF_BITS, INF_BITS64, d, f, i, keeps_subnormals, l, magnitude_f32, magnitude_f64, poly_f64, u};
 use crate::real::{Real, Val};
 
 /// The first has 33 bits, so its product with any exponent is exact.
@@ -62,11 +62,7 @@ pub(super) const HALF: Series =
 
 /// The pair s times a polynomial in `size`² (which is s, or 0 where s is so small that nothing is lost).
 #[inline(always)]
-pub(super) fn atanh_pair_f32<R: Real>(
-    s: (Val<R, f32>, Val<R, f32>),
-    size: Val<R, f32>,
-    b: &Series,
-) -> (Val<R, f32>, Val<R, f32>) {
+pub(super) fn atanh_pair_f32<R: Real>(s: Pair<R>, size: Val<R, f32>, b: &Series) -> Pair<R> {
     let z = size.raw_mul(size);
     let z_low = size.raw_add(size).raw_fma(s.1, size.raw_fma(size, -z));
     let (w, w_low) = poly_pair_f32(z, &b.pairs, &b.singles);
@@ -78,11 +74,7 @@ pub(super) fn atanh_pair_f32<R: Real>(
 
 /// k·octave + y, for k = 0 or |k·octave| > |y|, |k| <= 128.
 #[inline(always)]
-pub(super) fn add_octaves_f32<R: Real>(
-    k: Val<R, i32>,
-    y: (Val<R, f32>, Val<R, f32>),
-    b: &Series,
-) -> (Val<R, f32>, Val<R, f32>) {
+pub(super) fn add_octaves_f32<R: Real>(k: Val<R, i32>, y: Pair<R>, b: &Series) -> Pair<R> {
     let k = k.convert::<f32>();
     if b.octave.1 == 0.0 {
         let (h, e) = fast_two_sum(k, y.0);
@@ -96,18 +88,30 @@ pub(super) fn add_octaves_f32<R: Real>(
 /// More than twice what the pairs err by, relative to the result.
 const ERROR: f32 = 1.0 / (1u64 << 39) as f32;
 
-/// A logarithm: 53 operations, the rounding test 5, special values 14.
+/// The logarithm of a positive normal float from its bits, to 2^-40.1 relative: 49 operations.
+#[inline(always)]
+fn pair<R: Real>(bits: Val<R, i32>, b: &Series) -> Pair<R> {
+    let (k, m) = split_f32(bits);
+    let above = m.raw_add(f(1.0));
+    let s = divide_pair_near_2_f32(m.raw_sub(f(1.0)), None, (above, m.raw_sub(above.raw_sub(f(1.0)))));
+    add_octaves_f32(k, atanh_pair_f32(s, s.0, b), b)
+}
+
+/// log(x) as a pair from the bits of a positive normal float, to 2^-40.1 relative.
+#[inline(always)]
+pub(super) fn log_pair_f32<R: Real>(bits: Val<R, i32>) -> Pair<R> {
+    pair(bits, &NATURAL)
+}
+
+/// With the rounding test 5 operations more, and 12 for special values.
 #[inline(always)]
 fn fast<R: Real>(x: Val<R, f32>, b: &Series) -> Candidate<R> {
     let bits = x.bitcast::<i32>();
-    let (k, m) = split_f32(bits);
-    let above = m.raw_add(f(1.0));
-    let s = divide_pair_f32(m.raw_sub(f(1.0)), None, (above, m.raw_sub(above.raw_sub(f(1.0)))));
-    let (h, low) = add_octaves_f32(k, atanh_pair_f32(s, s.0, b), b);
+    let (h, low) = pair(bits, b);
     let (field, normal) = (bits.bitcast::<u32>(), 0x0080_0000);
     let special = (field - u(normal)).ge(u(INF_BITS as u32 - normal));
-    // Flushed or not, as the comparison is.
-    let pole = x.equals(f(0.0));
+    // Zeros, and where subnormals are flushed those too.
+    let pole = bits.bit_and(Val::select(keeps_subnormals::<R>(), i(i32::MAX), i(INF_BITS))).equals(i(0));
     let value = Val::select(bits.lt(i(0)), f(f32::NAN), x);
     let value = Val::select(pole, f(f32::NEG_INFINITY), value);
     let subnormal = field.lt(u(normal)).and(pole.negate());
@@ -147,7 +151,7 @@ pub(super) fn log10_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     log10_wide(Wide::from_f32(x)).round_f32()
 }
 
-/// log(1 + x): 62 operations, the rounding test 5, special values 18.
+/// log(1 + x): 58 operations, the rounding test 5, special values 18.
 #[inline(always)]
 pub(super) fn log1p_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let bits = x.bitcast::<i32>();
@@ -161,7 +165,7 @@ pub(super) fn log1p_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let r_low = scaled.raw_sub(r.raw_sub(bracket)).raw_add(lost);
     let above = r.raw_add(f(2.0));
     let above_low = r.raw_sub(above.raw_sub(f(2.0))).raw_add(r_low);
-    let s = divide_pair_f32(r, Some(r_low), (above, above_low));
+    let s = divide_pair_near_2_f32(r, Some(r_low), (above, above_low));
     let (h, low) = add_octaves_f32(k, atanh_pair_f32(s, s.0, &NATURAL), &NATURAL);
     // Below 2^-25 the answer is x, as it is for infinity and NaN.
     let (field, minus_one) = (bits.bitcast::<u32>(), 0xbf80_0000);

@@ -136,14 +136,37 @@ pub(super) fn divide_f32<R: Real>(
     rest.raw_fma(r, q)
 }
 
+/// 1/x for x in [1.7, 2.42], to about 2^-28 before the last rounding: a parabola, then a cubic step.
+#[inline(always)]
+fn reciprocal_near_2_f32<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+    let r = x.raw_fma(x.raw_fma(f(0.11616626), f(-0.7197488)), f(1.4752138));
+    let e = (-x).raw_fma(r, f(1.0));
+    r.raw_fma(e.raw_fma(e, e), r)
+}
+
 /// (nh + nl) / (dh + dl) as a pair, to about 2^-46; `None` stands for nl = 0.
 #[inline(always)]
-pub(super) fn divide_pair_f32<R: Real>(
+pub(super) fn divide_pair_f32<R: Real>(n: Val<R, f32>, n_low: Option<Val<R, f32>>, by: Pair<R>) -> Pair<R> {
+    multiply_back(n, n_low, by, reciprocal_f32(by.0))
+}
+
+/// [`divide_pair_f32`] for dh in [1.7, 2.42].
+#[inline(always)]
+pub(super) fn divide_pair_near_2_f32<R: Real>(
     n: Val<R, f32>,
     n_low: Option<Val<R, f32>>,
-    by: (Val<R, f32>, Val<R, f32>),
-) -> (Val<R, f32>, Val<R, f32>) {
-    let r = reciprocal_f32(by.0);
+    by: Pair<R>,
+) -> Pair<R> {
+    multiply_back(n, n_low, by, reciprocal_near_2_f32(by.0))
+}
+
+#[inline(always)]
+fn multiply_back<R: Real>(
+    n: Val<R, f32>,
+    n_low: Option<Val<R, f32>>,
+    by: Pair<R>,
+    r: Val<R, f32>,
+) -> Pair<R> {
     let q = n.raw_mul(r);
     // Exact: q is within few units of n/dh.
     let rest = (-q).raw_fma(by.0, n);
@@ -156,7 +179,7 @@ pub(super) fn divide_pair_f32<R: Real>(
 
 /// √(t + t_low) as a pair, to about 2^-46, for normal t well inside the range and t_low about a unit of it; 0 of 0.
 #[inline(always)]
-pub(super) fn sqrt_pair_f32<R: Real>(t: Val<R, f32>, t_low: Val<R, f32>) -> (Val<R, f32>, Val<R, f32>) {
+pub(super) fn sqrt_pair_f32<R: Real>(t: Val<R, f32>, t_low: Val<R, f32>) -> Pair<R> {
     let mut y = (i(0x5f37_5a86) - t.bitcast::<i32>().shr(i(1))).bitcast::<f32>();
     for _ in 0..2 {
         let e = (-t.raw_mul(y)).raw_fma(y, f(1.0));

@@ -39,7 +39,7 @@ def series(name, factor, z, what):
     first = sum(pair(factor))
     yield const_pairs_and_singles(
         name, lambda t: factor * atanh(t), lambda t: 1 / factor, 0, z, 3, 3,
-        f"{what}atanh(s)/s in s², relative to its first coefficient.", leading=[first],
+        f"{what}atanh(s)/s in s², relative to its first coefficient.", leading=[first], plain=1,
     )
     c, err = fit(lambda t: factor * atanh_slope(t), lambda t: 1 / factor, 0, z, ["single", "single"])
     line = ", ".join(map(float32, c))

@@ -40,42 +40,42 @@ pub const LOG10_2: (f32, f32) = (0.3010292, 7.903417e-7);
 pub const HALF_LN_2: (f32, f32) = (0.34657288, 7.143034e-7);
 
 /// 2·atanh(s)/s in s², relative to its first coefficient.
-/// Greatest weighted error of the fit 2^-44.85.
-pub const LOG_PAIRS: [(f32, f32); 3] = [(2.0, 0.0), (0.6666667, -1.9774614e-8), (0.39999995, 9.271723e-9)];
+/// Greatest weighted error of the fit 2^-43.34.
+pub const LOG_PAIRS: [(f32, f32); 3] = [(2.0, 0.0), (0.6666667, -1.9774614e-8), (0.39999995, 0.0)];
 /// The rest of it.
-pub const LOG_SINGLES: [f32; 3] = [0.28572115, 0.22175923, 0.19588119];
+pub const LOG_SINGLES: [f32; 3] = [0.28572252, 0.22169487, 0.1968514];
 
 /// Its derivative.
 /// Greatest weighted error of the fit 2^-14.33.
 pub const LOG_SLOPE: (f32, f32) = (0.6665702, 0.82597405);
 
 /// 2·log2(e)·atanh(s)/s in s², relative to its first coefficient.
-/// Greatest weighted error of the fit 2^-44.88.
+/// Greatest weighted error of the fit 2^-42.57.
 pub const LOG2_PAIRS: [(f32, f32); 3] =
-    [(2.88539, 3.851926e-8), (0.9617967, -6.8939987e-9), (0.5770779, 2.7243676e-8)];
+    [(2.88539, 3.851926e-8), (0.9617967, -6.8939987e-9), (0.5770779, 0.0)];
 /// The rest of it.
-pub const LOG2_SINGLES: [f32; 3] = [0.41220847, 0.3199324, 0.2825698];
+pub const LOG2_SINGLES: [f32; 3] = [0.41221252, 0.31974125, 0.28546172];
 
 /// Its derivative.
 /// Greatest weighted error of the fit 2^-14.33.
 pub const LOG2_SLOPE: (f32, f32) = (0.96165746, 1.1916304);
 
 /// 2·log10(e)·atanh(s)/s in s², relative to its first coefficient.
-/// Greatest weighted error of the fit 2^-44.86.
+/// Greatest weighted error of the fit 2^-42.82.
 pub const LOG10_PAIRS: [(f32, f32); 3] =
-    [(0.868589, -2.02061e-8), (0.28952965, 3.2392555e-9), (0.17371777, 6.5161623e-9)];
+    [(0.868589, -2.02061e-8), (0.28952965, 3.2392555e-9), (0.17371777, 0.0)];
 /// The rest of it.
-pub const LOG10_SINGLES: [f32; 3] = [0.12408712, 0.096308924, 0.08506827];
+pub const LOG10_SINGLES: [f32; 3] = [0.12408808, 0.09626388, 0.08574655];
 
 /// Its derivative.
 /// Greatest weighted error of the fit 2^-14.33.
 pub const LOG10_SLOPE: (f32, f32) = (0.28948775, 0.3587162);
 
 /// atanh(s)/s in s², relative to its first coefficient.
-/// Greatest weighted error of the fit 2^-42.14.
-pub const ATANH_PAIRS: [(f32, f32); 3] = [(1.0, 0.0), (0.33333334, -9.705086e-9), (0.19999991, 7.017787e-9)];
+/// Greatest weighted error of the fit 2^-41.31.
+pub const ATANH_PAIRS: [(f32, f32); 3] = [(1.0, 0.0), (0.33333334, -9.705086e-9), (0.19999991, 0.0)];
 /// The rest of it.
-pub const ATANH_SINGLES: [f32; 3] = [0.14286612, 0.1106693, 0.100681365];
+pub const ATANH_SINGLES: [f32; 3] = [0.14286688, 0.11064317, 0.10096985];
 
 /// Its derivative.
 /// Greatest weighted error of the fit 2^-13.4.
