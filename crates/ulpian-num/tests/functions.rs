@@ -176,6 +176,12 @@ fn kept_subnormal_results_are_close() {
         let x = f32::from_bits(bits);
         assert!(ulp_error(on32::<Native<true, true>>(Func::Log, x), (x as f64).ln()) < 0.6);
         assert_eq!(on32::<Native<true, true>>(Func::Tanh, x), x);
+        for f in [Func::Sin, Func::Tan, Func::Atan, Func::Asin] {
+            assert_eq!(on32::<Native<true, true>>(f, x), x, "{}", f.name());
+        }
+        assert_eq!(on32::<Native<true, true>>(Func::SinPi, -x), (-std::f64::consts::PI * x as f64) as f32);
+        let steep = Func::Atan2.body_f32(Val::<Native<true, true>, f32>::lit(x), Val::lit(3.0)).0;
+        assert_eq!(steep, (x as f64 / 3.0) as f32);
         assert_eq!(on32::<Native<true, true>>(Func::Expm1, x), x);
     }
 }

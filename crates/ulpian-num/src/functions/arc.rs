@@ -93,60 +93,59 @@ pub(super) fn atan_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     y.doubt_also(m.gt(i(INF_BITS))).unless(m.lt(i(bits(SAME))), x.flush())
 }
 
-/// √z for z in [0, 1/4].
-#[inline(always)]
-fn sqrt_fast<R: Real>(z: Val<R, f32>) -> Pair<R> {
-    let mut y = (i(0x5f37_5a86) - z.bitcast::<i32>().shr(i(1))).bitcast::<f32>();
-    for _ in 0..2 {
-        let e = (-z.raw_mul(y)).raw_fma(y, f(1.0));
-        y = y.raw_mul(e).raw_fma(e.raw_fma(f(0.375), f(0.5)), y);
-    }
-    let s = z.raw_mul(y);
-    (s, (-s).raw_fma(s, z).raw_mul(y.raw_mul(f(0.5))))
-}
-
-/// asin u for x = ±u up to 1/2, else asin √((1 - |x|)/2), as (large, u, arc/u): u is |x| or the root.
-#[inline(always)]
-fn half_arc_fast<R: Real>(m: Val<R, i32>) -> (Val<R, bool>, Pair<R>, Pair<R>) {
-    let t = m.bitcast::<f32>();
-    let large = m.gt(i(bits(0.5)));
-    let (square, e) = two_prod_f32(t, t);
-    let half = t.raw_fma(f(-0.5), f(0.5));
-    let z = (Val::select(large, half, square), Val::select(large, f(0.0), e));
-    let root = sqrt_fast(half);
-    let v = (Val::select(large, root.0, t), Val::select(large, root.1, f(0.0)));
-    (large, v, poly(z, &c::ASIN_PAIRS, &c::ASIN_SINGLES))
-}
-
 /// k·π/4 for k a power of two or zero.
 #[inline(always)]
 fn quarters<R: Real>(k: Val<R, f32>) -> Pair<R> {
     (k.raw_mul(f(c::QUARTER_PI.0)), k.raw_mul(f(c::QUARTER_PI.1)))
 }
 
+/// √z for z in [0, 1].
+#[inline(always)]
+fn sqrt_fast<R: Real>(z: Val<R, f32>) -> Pair<R> {
+    // 1/√z from a guess on the bits: a cubic step, then one of Newton's.
+    let y = (i(0x5f37_5a86) - z.bitcast::<i32>().shr(i(1))).bitcast::<f32>();
+    let e = (-z.raw_mul(y)).raw_fma(y, f(1.0));
+    let y = y.raw_mul(e).raw_fma(e.raw_fma(f(0.375), f(0.5)), y);
+    let e = (-z.raw_mul(y)).raw_fma(y, f(1.0));
+    let y = y.raw_mul(f(0.5)).raw_fma(e, y);
+    let s = z.raw_mul(y);
+    (s, (-s).raw_fma(s, z).raw_mul(y.raw_mul(f(0.5))))
+}
+
+/// asin v = v·p and where |x| > 1/2: v is |x|, or above that 2√((1 - |x|)/2), where the answer is 2·asin(v/2).
+#[inline(always)]
+fn half_arc_fast<R: Real>(x: Val<R, f32>) -> (Val<R, bool>, Pair<R>, Pair<R>) {
+    let m = magnitude_f32(x);
+    let t = m.bitcast::<f32>();
+    let large = m.gt(i(bits(0.5)));
+    let (square, e) = two_prod_f32(t, t);
+    // Both exact.
+    let half = t.raw_fma(f(-0.5), f(0.5));
+    let z = (Val::select(large, half, square), Val::select(large, f(0.0), e));
+    (large, sqrt_fast(t.raw_fma(f(-2.0), f(2.0))), poly(z, &c::ASIN_PAIRS, &c::ASIN_SINGLES))
+}
+
 #[inline(always)]
 pub(super) fn asin_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
-    let (large, v, p) = half_arc_fast(m);
-    // π/2 - 2·arc.
-    let k = Val::select(large, f(-2.0), f(1.0));
-    let arc = mul_pair_f32((v.0.raw_mul(k), v.1.raw_mul(k)), p);
-    let y = flip(sum(quarters(Val::select(large, f(2.0), f(0.0))), arc, ASIN_ERROR), sign_f32(x));
+    let (large, root, p) = half_arc_fast(x);
+    let v = (Val::select(large, -root.0, m.bitcast()), Val::select(large, -root.1, f(0.0)));
+    let from = |c: f32| Val::select(large, f(2.0 * c), f(0.0));
+    let from = (from(c::QUARTER_PI.0), from(c::QUARTER_PI.1));
+    let y = flip(sum(from, mul_pair_f32(v, p), ASIN_ERROR), sign_f32(x));
     y.unless(m.gt(i(bits(1.0))), f(f32::NAN)).unless(m.lt(i(bits(SAME))), x.flush())
 }
 
 #[inline(always)]
 pub(super) fn acos_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let m = magnitude_f32(x);
-    let (large, v, p) = half_arc_fast(m);
-    let negative = x.bitcast::<i32>().lt(i(0));
-    // 2·arc or π - 2·arc; up to 1/2, π/2 - asin x.
-    let k = Val::select(negative, f(-2.0), f(2.0));
-    let k = Val::select(large, k, f(-1.0));
-    let k = Val::select(large.negate().and(negative), f(1.0), k);
-    let arc = mul_pair_f32((v.0.raw_mul(k), v.1.raw_mul(k)), p);
-    let from = Val::select(large, Val::select(negative, f(4.0), f(0.0)), f(2.0));
-    sum(quarters(from), arc, ASIN_ERROR).unless(m.gt(i(bits(1.0))), f(f32::NAN))
+    let (large, root, p) = half_arc_fast(x);
+    let sign = sign_f32(x);
+    let turn = |v: Val<R, f32>| v.bitcast::<i32>().bit_xor(sign).bitcast::<f32>();
+    let v = (Val::select(large, turn(root.0), -x), Val::select(large, turn(root.1), f(0.0)));
+    // 0 for large x, π for large -x, else π/2.
+    let k = Val::select(large, Val::select(sign.lt(i(0)), f(4.0), f(0.0)), f(2.0));
+    let y = sum(quarters(k), mul_pair_f32(v, p), ASIN_ERROR);
+    y.unless(magnitude_f32(x).gt(i(bits(1.0))), f(f32::NAN))
 }
 
 /// atan2(y, x), the angle of the point (x, y).
