@@ -40,7 +40,7 @@ fn main() {
                         .collect()
                 } else {
                     // The pairs' seed is a function's name; any will do.
-                    let (a, b) = pairs(Func::Div, Dtype::F32, first, count);
+                    let (a, b) = pairs(Func::Div, Dtype::F32, first, 1, count);
                     let found = hardest(f, Inputs::Pairs(&a, &b), count, true, -20);
                     found.into_iter().map(|(i, h)| (h, a[i].to_bits(), b[i].to_bits())).collect()
                 };

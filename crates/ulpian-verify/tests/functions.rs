@@ -64,17 +64,20 @@ fn every_function_has_a_truth() {
 
 /// 16-bit inputs whose f32 result, though correctly rounded, lies exactly half-way between two 16-bit numbers: it hides
 /// on which side the exact value is, and narrowing it takes the even one. These are wrong by one 16-bit unit.
-const HALF_WAY_IN_F32: &[(&str, Dtype, u32)] = &[("exp10", Dtype::Bf16, 0xbc95)];
+fn half_way(job: &Job) -> Vec<u32> {
+    let set = format!("{} {} {} ", job.truth().unwrap().name(), job.dtype, job.mode());
+    let line = include_str!("../data/half_way.txt").lines().find_map(|l| l.strip_prefix(&set));
+    line.into_iter().flat_map(|l| l.split(' ')).map(|w| u32::from_str_radix(w, 16).unwrap()).collect()
+}
 
-/// Sweeps all 16-bit inputs of `f` and fails on any wrong result but those named above, which must be wrong still.
+/// Sweeps all 16-bit inputs of `f` and fails on any wrong result but those recorded, which must be wrong still.
 #[track_caller]
 fn all_16_bit_inputs_hold(device: &Arc<dyn Device>, f: Func, dtype: Dtype, keep: bool) {
     let mut entry = Entry::default();
     let job = job(f, dtype, keep);
     sweep(&job, device, 2, &mut entry, None, &mut |_| true).unwrap();
     let wrong: Vec<u32> = entry.wrong.iter().map(|w| w.a).collect();
-    let named = HALF_WAY_IN_F32.iter().filter(|c| c.0 == f.name() && c.1 == dtype);
-    assert_eq!(wrong, named.map(|c| c.2).collect::<Vec<_>>(), "{}: {:x?}", job.key(), entry.wrong);
+    assert_eq!(wrong, half_way(&job), "{}: {:x?}", job.key(), entry.wrong);
 }
 
 #[test]
@@ -94,6 +97,17 @@ fn a_million_f32_results_are_correctly_rounded_on_the_cpu() {
     let device = cpu();
     for keep in [false, true] {
         nothing_is_wrong(&device, proven().filter(|f| f.arity() == 1).map(|f| job(f, Dtype::F32, keep)));
+    }
+}
+
+/// The grid of structured values and random pairs, every 17th: a search, since no list of pairs is a proof.
+#[test]
+fn a_million_pairs_are_correctly_rounded_on_the_cpu() {
+    let device = cpu();
+    for keep in [false, true] {
+        let pairs =
+            |f: Func| [Dtype::F32, Dtype::F16, Dtype::Bf16].map(|d| Job { step: 17, ..job(f, d, keep) });
+        nothing_is_wrong(&device, proven().filter(|f| f.arity() == 2).flat_map(pairs));
     }
 }
 
@@ -214,13 +228,13 @@ fn the_inputs_that_defeat_double_and_round_are_rounded_correctly() {
     }
 }
 
-/// Every 16-bit result of PyTorch's that is not the nearest one: ours is.
+/// Every 16-bit result of PyTorch's that is not the nearest one: ours is, but for those that are half-way in f32.
 #[test]
 fn where_pytorch_is_not_correctly_rounded_we_are() {
     let device = cpu();
     let word = |s: &str| u32::from_str_radix(s, 16).unwrap();
     // The results of the set at hand; empty where the function is not proven.
-    let (mut ours, mut set, mut seen) = (vec![], "", 0);
+    let (mut ours, mut recorded, mut set, mut seen) = (vec![], vec![], "", 0);
     for line in include_str!("../data/torch_16bit.txt").lines().filter(|l| !l.starts_with('#')) {
         if line.contains(' ') {
             set = line;
@@ -228,7 +242,9 @@ fn where_pytorch_is_not_correctly_rounded_we_are() {
             let dtype = if parts[1] == "f16" { Dtype::F16 } else { Dtype::Bf16 };
             ours.clear();
             if let Some(f) = proven().find(|f| Function::named(f.name()) == Function::named(parts[0])) {
-                let mut evaluator = Evaluator::new(device.clone(), &job(f, dtype, true)).unwrap();
+                let job = job(f, dtype, true);
+                recorded = half_way(&job);
+                let mut evaluator = Evaluator::new(device.clone(), &job).unwrap();
                 evaluator.launch(0).unwrap();
                 evaluator.fetch(0, &mut ours).unwrap();
             }
@@ -238,7 +254,9 @@ fn where_pytorch_is_not_correctly_rounded_we_are() {
             };
             let format = if set.contains(" f16 ") { Format::F16 } else { Format::Bf16 };
             let got = format.canonical(ours[input as usize]);
-            assert_eq!(got, right, "{set}: input {input:04x}, PyTorch has {torch:04x}");
+            if !recorded.contains(&input) {
+                assert_eq!(got, right, "{set}: input {input:04x}, PyTorch has {torch:04x}");
+            }
             assert_ne!(torch, right, "{set}: input {input:04x}");
             seen += 1;
         }

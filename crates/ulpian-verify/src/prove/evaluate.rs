@@ -121,7 +121,7 @@ impl Evaluator {
             for i in first..first + round_up(count as u64) {
                 let (x, y) = match self.job.func.arity() {
                     1 => (i as u32 & 0xffff, i as u32 & 0xffff),
-                    _ => pairs::pair(self.job.func, self.job.dtype, i),
+                    _ => pairs::pair(self.job.func, self.job.dtype, i * u64::from(self.job.step)),
                 };
                 a.extend_from_slice(&x.to_le_bytes()[..size]);
                 c.extend_from_slice(&y.to_le_bytes()[..size]);

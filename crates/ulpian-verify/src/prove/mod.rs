@@ -39,7 +39,7 @@ pub struct Job {
     pub keep_subnormals: bool,
     /// f32 patterns, the end excluded; of the 16-bit types all 65,536 are taken, of two-argument functions the pairs.
     pub range: (u64, u64),
-    /// Every `step`-th of them.
+    /// Every `step`-th of them (of the pairs too).
     pub step: u32,
 }
 
@@ -92,7 +92,7 @@ impl Job {
         match (self.func.arity(), self.dtype) {
             (1, Dtype::F32) => (self.range.1 - self.range.0).div_ceil(u64::from(self.step)),
             (1, _) => 1 << 16,
-            _ => pairs::count(self.dtype),
+            _ => pairs::count(self.dtype).div_ceil(u64::from(self.step)),
         }
     }
     pub fn blocks(&self) -> u64 {

@@ -111,8 +111,8 @@ pub fn pair(func: Func, dtype: Dtype, i: u64) -> (u32, u32) {
     }
 }
 
-/// All pairs, as f32 patterns widened exactly: what [`crate::truth`] reads.
-pub fn pairs(func: Func, dtype: Dtype, first: u64, count: usize) -> (Vec<f32>, Vec<f32>) {
+/// `count` pairs from the `first` on, every `step`-th, as f32 patterns widened exactly: what [`crate::truth`] reads.
+pub fn pairs(func: Func, dtype: Dtype, first: u64, step: u32, count: usize) -> (Vec<f32>, Vec<f32>) {
     let format = match dtype {
         Dtype::F16 => crate::truth::Format::F16,
         Dtype::Bf16 => crate::truth::Format::Bf16,
@@ -122,5 +122,5 @@ pub fn pairs(func: Func, dtype: Dtype, first: u64, count: usize) -> (Vec<f32>, V
         let (a, b) = pair(func, dtype, i);
         (format.widen(a), format.widen(b))
     };
-    (first..first + count as u64).map(widen).unzip()
+    (0..count as u64).map(|i| widen(first + i * u64::from(step))).unzip()
 }

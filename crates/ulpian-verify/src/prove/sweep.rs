@@ -115,7 +115,7 @@ fn operands(job: &Job, i: u64) -> (u32, u32) {
     match (job.func.arity(), job.dtype) {
         (1, ulpian_num::Dtype::F32) => (job.pattern(i), job.pattern(i)),
         (1, _) => (i as u32, i as u32),
-        _ => pairs::pair(job.func, job.dtype, i),
+        _ => pairs::pair(job.func, job.dtype, i * u64::from(job.step)),
     }
 }
 
@@ -163,7 +163,8 @@ fn look(
                     truth::check(f, Inputs::Halves(format), chunk, format, job.keep_subnormals, &mut each)
                 }
                 _ => {
-                    let (x, y) = pairs::pairs(job.func, job.dtype, at, chunk.len());
+                    let (x, y) =
+                        pairs::pairs(job.func, job.dtype, at * u64::from(job.step), job.step, chunk.len());
                     truth::check(f, Inputs::Pairs(&x, &y), chunk, format, job.keep_subnormals, &mut each)
                 }
             };

@@ -73,7 +73,7 @@ pub(super) fn with(f: Function, v: &mut impl Visit) {
         Lgamma => lgamma,
         Digamma => digamma,
         Sigmoid => |x| Near::relative(sigmoid(x)),
-        LogSigmoid => |x| Near::relative(-softplus(-x)),
+        LogSigmoid => log_sigmoid,
         Softplus => |x| Near::relative(softplus(x)),
         Silu => |x| product(x, x, sigmoid(x), 512),
         Gelu => gelu,
@@ -167,6 +167,12 @@ fn sigmoid(x: f64) -> f64 {
 fn softplus(x: f64) -> f64 {
     let tail = (-x.abs()).exp().ln_1p();
     if x > 0.0 { x + tail } else { tail }
+}
+
+/// −softplus(−x); PyTorch's difference of two zeros is +0 at +∞.
+#[inline(always)]
+fn log_sigmoid(x: f64) -> Near {
+    if x == f64::INFINITY { Near::exact(0.0) } else { Near::relative(-softplus(-x)) }
 }
 
 /// x times a gate that is 1/2 + cx near 0, c > 0: of a tiny x a little more than x/2, where a tie has to be broken. At −∞

@@ -13,7 +13,7 @@
 //! Special values are those of C23's Annex F and IEEE 754, and PyTorch's where those are silent: `silu`, `gelu`,
 //! `gelu_tanh` and `mish` of −∞ are NaN; `digamma` of ±0 is ∓∞ and of a negative integer NaN; `remainder` has the
 //! divisor's sign, and a zero remainder the dividend's; `xlogy(0, y)` is +0 for every y but NaN. `log_sigmoid(+∞)` is
-//! −0, as of every large finite argument. `gelu_tanh`'s constant is 0.044715 and `selu`'s are PyTorch's two decimals of
+//! +0 (of a large finite argument −0). `gelu_tanh`'s constant is 0.044715 and `selu`'s are PyTorch's two decimals of
 //! 32 digits, all of them exact decimals.
 
 mod big;
