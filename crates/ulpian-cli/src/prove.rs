@@ -239,7 +239,12 @@ impl Run<'_> {
         self.record.entries.insert(key, entry.clone());
         let mut failed = false;
         if let Some(o) = other.filter(|_| !from_file) {
-            failed |= o.total(|b| b.wrong + b.undecided) > 0;
+            let bad = o.total(|b| b.wrong + b.undecided);
+            failed |= bad > 0;
+            if bad > 0 && !quiet {
+                println!("  of the CPU's own results {bad} are not right:");
+                o.wrong.iter().for_each(|w| println!("{}", wrong_line(job, w)));
+            }
             self.record.entries.insert(cpu_key, o);
         }
         self.save(true)?;
