@@ -62,7 +62,7 @@ const fn bits(x: f32) -> i32 {
     x.to_bits() as i32
 }
 
-/// x as k quarter turns and r, for |x| <= FAR: r's absolute error is below 2^-56.
+/// x as k quarter turns and r, for |x| <= FAR: r's absolute error is below 2^-55.
 #[inline(always)]
 fn reduced_f32<R: Real>(x: Val<R, f32>) -> (Val<R, i32>, Pair<R>) {
     let t = x.raw_fma(f(c::TWO_OVER_PI), f(MAGIC));
@@ -227,7 +227,7 @@ fn column<R: Real>(start: Val<R, u32>, terms: [Val<R, u32>; 4]) -> (Val<R, u32>,
 
 /// x as quarter turns modulo 4, and s of them more, |s| <= 1/2, to 2^-60 relative. `words` is 2/π after 96 zeros, up to
 /// 8 words past the place of x's greatest exponent.
-#[inline(always)]
+#[inline]
 fn quarters_wide<R: Real, const N: usize>(x: Wide<R>, words: &[u32; N]) -> (Val<R, u32>, Wide<R>) {
     // With x = m·2^(exp - 63), the bits of 2/π before number exp - 65 give multiples of 4.
     let from = (x.exp.int_max(i(-1)) + i(96 - 65)).bitcast::<u32>();
@@ -262,7 +262,7 @@ fn quarters_wide<R: Real, const N: usize>(x: Wide<R>, words: &[u32; N]) -> (Val<
 }
 
 /// sin(s quarter turns), in [-1/2, 1/2], where `sine`, else the cosine.
-#[inline(always)]
+#[inline]
 fn circle_wide<R: Real>(s: Wide<R>, sine: Val<R, bool>) -> Wide<R> {
     let z = (s * s).to_fixed();
     let of =
@@ -274,14 +274,14 @@ fn circle_wide<R: Real>(s: Wide<R>, sine: Val<R, bool>) -> Wide<R> {
 }
 
 /// sin(`quarter` + s quarter turns).
-#[inline(always)]
+#[inline]
 fn sine_wide<R: Real>((quarter, s): (Val<R, u32>, Wide<R>)) -> Wide<R> {
     let sine = quarter.bit_and(u(1)).equals(u(0));
     circle_wide(s, sine).negate_if(quarter.bit_and(u(2)).differs(u(0)))
 }
 
 /// tan(`quarter` + s quarter turns).
-#[inline(always)]
+#[inline]
 fn tangent_wide<R: Real>((quarter, s): (Val<R, u32>, Wide<R>)) -> Wide<R> {
     let z = (s * s).to_fixed();
     let sin = s * Wide::from_fixed(2, poly_fixed(z, &c::SIN_FIXED));
@@ -291,41 +291,41 @@ fn tangent_wide<R: Real>((quarter, s): (Val<R, u32>, Wide<R>)) -> Wide<R> {
 }
 
 /// `value`, or NaN where x is not finite.
-#[inline(always)]
+#[inline]
 fn finite_f32<R: Real>(x: Val<R, f32>, value: Wide<R>) -> Val<R, f32> {
     let y = value.round_f32().bitcast::<i32>();
     Val::select(magnitude_f32(x).ge(i(INF_BITS)), i(0x7fc0_0000), y).bitcast()
 }
 
-#[inline(always)]
+#[inline]
 fn finite_f64<R: Real>(x: Val<R, f64>, value: Wide<R>) -> Val<R, f64> {
     let y = value.round_f64().bitcast::<i64>();
     Val::select(magnitude_f64(x).ge(l(INF_BITS64)), l(0x7ff8_0000_0000_0000), y).bitcast()
 }
 
-#[inline(always)]
+#[inline]
 fn turns_f32<R: Real>(x: Val<R, f32>, more: u32) -> (Val<R, u32>, Wide<R>) {
     let (quarter, s) = quarters_wide(Wide::from_f32(x.flush()), &WORDS_F32);
     (quarter + u(more), s)
 }
 
-#[inline(always)]
+#[inline]
 fn turns_f64<R: Real>(x: Val<R, f64>, more: u32) -> (Val<R, u32>, Wide<R>) {
     let (quarter, s) = quarters_wide(Wide::from_f64(x), &c::TWO_OVER_PI_WORDS);
     (quarter + u(more), s)
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn sin_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     finite_f32(x, sine_wide(turns_f32(x, 0)))
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn cos_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     finite_f32(x, sine_wide(turns_f32(x, 1)))
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn tan_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     finite_f32(x, tangent_wide(turns_f32(x, 0)))
 }
@@ -346,7 +346,7 @@ pub(super) fn tan_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
 }
 
 /// The sine of πx and `more` quarter turns; zeros take the sign `zero`.
-#[inline(always)]
+#[inline]
 fn sine_pi_slow<R: Real>(x: Val<R, f32>, more: u32, zero: Val<R, u32>) -> Val<R, f32> {
     let w = x.flush();
     // From 2^24 up every float is an even integer.
@@ -359,12 +359,12 @@ fn sine_pi_slow<R: Real>(x: Val<R, f32>, more: u32, zero: Val<R, u32>) -> Val<R,
     finite_f32(x, Wide { sign: Val::select(y.m.is_zero(), zero, y.sign), ..y })
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn sin_pi_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     sine_pi_slow(x, 0, sign_f32(x).bitcast())
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn cos_pi_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     sine_pi_slow(x, 1, u(0))
 }
