@@ -293,6 +293,12 @@ impl Vulkan {
         self.bound(b, 0, "a test").map(|b| b.memory.address + b.offset)
     }
 
+    /// Barriers written so far.
+    #[cfg(test)]
+    pub(crate) fn barriers(&self) -> u64 {
+        self.lock_queue().barriers()
+    }
+
     pub(crate) fn forget_pipelines(&self) {
         self.lock_pipelines().forget();
     }

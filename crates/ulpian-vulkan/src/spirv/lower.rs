@@ -301,6 +301,15 @@ impl<'k> Lower<'k> {
             _ => None,
         };
         let from = used.first().map(|&x| self.dtype(x));
+        if let Op::Call { func, .. } = op {
+            let lanes: Vec<(Id, Id)> = (0..l.slots())
+                .map(|s| {
+                    let id = |(part, ids): &(Layout, Rc<Vec<Id>>)| ids[l.slot_in(part, s)];
+                    (id(&args[0]), id(args.last().unwrap_or(&args[0])))
+                })
+                .collect();
+            return self.b.call_lanes(*func, self.dtype(v), &lanes);
+        }
         (0..l.slots())
             .map(|s| {
                 if let Some((axis, thread)) = coordinate {

@@ -6,6 +6,7 @@ use super::asm::{Id, op};
 use super::build::{Builder, Routine, WriteError};
 use super::soft_fma::fma_in_words;
 use std::cell::RefCell;
+use ulpian_num::functions::Candidate;
 use ulpian_num::real::Val;
 use ulpian_num::{Binary, Compare, Dtype, Element, Float, Func, Real, Unary, convert};
 
@@ -23,26 +24,34 @@ fn with<T>(f: impl FnOnce(&mut Builder) -> T) -> T {
     AT_WORK.with_borrow_mut(|b| f(b.as_mut().expect("a formula runs only under `record`")))
 }
 
+// Not inlined: a formula of a thousand steps is a thousand calls, not a thousand copies of the builder.
 impl Real for Emit {
     type Repr<D: Element> = Id;
+    #[inline(never)]
     fn lit<D: Element>(x: D) -> Id {
         with(|b| b.cbits(D::DTYPE, x.bits()))
     }
+    #[inline(never)]
     fn unary<D: Element>(op: Unary, a: Id) -> Id {
         with(|b| b.unary(op, D::DTYPE, a))
     }
+    #[inline(never)]
     fn binary<D: Element>(op: Binary, a: Id, b2: Id) -> Id {
         with(|b| b.binary(op, D::DTYPE, a, b2))
     }
+    #[inline(never)]
     fn fma<D: Float>(raw: bool, x: Id, y: Id, z: Id) -> Id {
         with(|b| b.fma(D::DTYPE, raw, x, y, z))
     }
+    #[inline(never)]
     fn compare<D: Element>(op: Compare, x: Id, y: Id) -> Id {
         with(|b| b.compare(op, D::DTYPE, x, y))
     }
+    #[inline(never)]
     fn select<D: Element>(mask: Id, x: Id, y: Id) -> Id {
         with(|b| b.select(D::DTYPE, mask, x, y))
     }
+    #[inline(never)]
     fn convert<A: Element, B: Element>(x: Id) -> Id {
         if PLAIN.get() {
             with(|b| b.convert_plain(A::DTYPE, B::DTYPE, x))
@@ -53,9 +62,11 @@ impl Real for Emit {
             r
         }
     }
+    #[inline(never)]
     fn bitcast<A: Element, B: Element>(x: Id) -> Id {
         with(|b| b.reinterpret(A::DTYPE, B::DTYPE, x))
     }
+    #[inline(never)]
     fn call<D: Float>(f: Func, x: Id, y: Id) -> Id {
         with(|b| b.call(f, D::DTYPE, x, y))
     }
@@ -214,7 +225,7 @@ impl Builder {
         if d != Dtype::F32 {
             return self.record(|| func.body_f64::<Emit>(Val::new(a), Val::new(b)).0);
         }
-        let fast = self.record(|| func.fast_f32::<Emit>(Val::new(a), Val::new(b)));
+        let fast = self.fast(func, a, b);
         if !func.has_slow_f32() {
             return fast.value.0;
         }
@@ -223,6 +234,45 @@ impl Builder {
         let args = if func.arity() == 2 { vec![slow, a, b] } else { vec![slow, a] };
         self.choose(fast.doubt.0, &[t], |b| vec![b.op(op::FUNCTION_CALL, t, &args)], |_| vec![fast.value.0])
             [0]
+    }
+
+    /// A function on a thread's lanes: their fast paths together, and one branch for them all to where those in doubt
+    /// take the slow path.
+    pub fn call_lanes(&mut self, func: Func, d: Dtype, lanes: &[(Id, Id)]) -> Vec<Id> {
+        if d != Dtype::F32 || !func.has_slow_f32() {
+            return lanes.iter().map(|&(a, b)| self.call(func, d, a, b)).collect();
+        }
+        let t = self.ty(d);
+        let mut out = Vec::with_capacity(lanes.len());
+        // Groups bound how many values stay in registers across the branch.
+        for group in lanes.chunks(4) {
+            let fast: Vec<(Id, Id)> = group
+                .iter()
+                .map(|&(a, b)| {
+                    let c = self.fast(func, a, b);
+                    (c.value.0, c.doubt.0)
+                })
+                .collect();
+            let any = fast.iter().map(|f| f.1).reduce(|x, y| self.binary(Binary::Or, Dtype::Bool, x, y));
+            let Some(any) = any else { continue };
+            let rescue = |me: &mut Builder| {
+                let slow = me.routine(Routine::Slow(func), d);
+                let lane = |me: &mut Builder, (&(a, b), &(value, doubt)): (&(Id, Id), &(Id, Id))| {
+                    let args = if func.arity() == 2 { vec![slow, a, b] } else { vec![slow, a] };
+                    me.choose(doubt, &[t], |me| vec![me.op(op::FUNCTION_CALL, t, &args)], |_| vec![value])[0]
+                };
+                group.iter().zip(&fast).map(|g| lane(me, g)).collect()
+            };
+            out.extend(
+                self.choose(any, &vec![t; group.len()], rescue, |_| fast.iter().map(|f| f.0).collect()),
+            );
+        }
+        out
+    }
+
+    #[inline(never)]
+    fn fast(&mut self, func: Func, a: Id, b: Id) -> Candidate<Emit> {
+        self.record(|| func.fast_f32::<Emit>(Val::new(a), Val::new(b)))
     }
 
     fn slow_body(&mut self, func: Func, a: Id, b: Id) -> Option<Id> {

@@ -72,8 +72,7 @@ impl Hazards {
         barrier
     }
 
-    /// A barrier was recorded unasked.
-    pub fn recorded(&mut self, barrier: Barrier) {
+    fn recorded(&mut self, barrier: Barrier) {
         self.ranges.clear();
         self.unseen = barrier == Barrier::Launches;
         if barrier == Barrier::All {

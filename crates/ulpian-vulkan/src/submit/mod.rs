@@ -116,6 +116,8 @@ pub(crate) struct Queue {
     readback: Option<RawBuffer>,
     memory: Arc<Pool>,
     hazards: Hazards,
+    /// Barriers written so far; tests ask.
+    barriers: u64,
     pub lists: Lists,
     /// Shared by all dispatches that need scratch memory, one after the other.
     scratch: Option<VulkanMemory>,
@@ -179,9 +181,15 @@ impl Queue {
             readback: None,
             memory,
             hazards: Hazards::default(),
+            barriers: 0,
             lists: Lists::default(),
             scratch: None,
         })
+    }
+
+    #[cfg(test)]
+    pub fn barriers(&self) -> u64 {
+        self.barriers
     }
 
     /// Nothing is recorded or in flight: mapped memory may be touched by the host.

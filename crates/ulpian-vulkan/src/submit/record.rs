@@ -73,11 +73,13 @@ impl Queue {
         }
     }
 
+    /// Writes a barrier. `hazards` is not told: it has noted the barriers that it asked for itself, together with the
+    /// command that follows; a barrier unasked may order more than it knows, never less.
     pub(super) fn barrier(&mut self, barrier: Barrier) -> Result<(), DeviceError> {
         use vk::AccessFlags as A;
         use vk::PipelineStageFlags as S;
+        self.barriers += 1;
         let commands = self.opened()?.slot.commands;
-        self.hazards.recorded(barrier);
         let (stages, from, to) = match barrier {
             Barrier::Launches => (S::COMPUTE_SHADER, A::SHADER_WRITE, A::SHADER_READ | A::SHADER_WRITE),
             Barrier::All => (

@@ -1,8 +1,8 @@
-//! Launches at the ends of the ranges that addresses and grids may have.
+//! Launches at the ends of the ranges that addresses and grids may have, and the barriers between dependent ones.
 
 use crate::Options;
 use std::sync::Arc;
-use ulpian_kernel::device::{Binding, Device, Prepared};
+use ulpian_kernel::device::{Binding, Device, Launch, Prepared};
 use ulpian_kernel::ir::Access;
 use ulpian_kernel::record::{Traced, record};
 use ulpian_num::{Dtype, Val};
@@ -92,4 +92,38 @@ fn one_dispatch_of_more_than_65535_groups_runs_each_once() {
         assert!(counts[..groups as usize].iter().all(|c| *c == 2), "{groups}");
         assert!(counts[groups as usize..].iter().all(|c| *c == 0), "{groups}: a group beyond the last ran");
     }
+}
+
+/// A driver that runs launches one after the other anyway gives the right bits without any barrier: so they are counted.
+#[test]
+fn every_launch_of_a_chain_waits_for_the_one_before() {
+    let Some(device) = device() else { return };
+    let bind = || Binding { memory: device.allocate(4096).unwrap(), offset: 0 };
+    let (a, b, c) = (bind(), bind(), bind());
+    let kernel = copy(Dtype::U32, true);
+    let launch = |from: &Binding, to: &Binding| Launch {
+        kernel: kernel.clone(),
+        bindings: vec![from.clone(), to.clone()],
+        params: vec![0],
+        programs: 16,
+    };
+    // Measured kernels may be submitted alone at first.
+    device.run(&launch(&a, &b)).unwrap();
+    device.synchronize().unwrap();
+    let barriers = |launches: &[Launch]| {
+        let before = device.barriers();
+        launches.iter().for_each(|l| device.run(l).unwrap());
+        device.barriers() - before
+    };
+    barriers(&[launch(&a, &b)]);
+    let chain: Vec<Launch> =
+        (0..100).map(|i| if i % 2 == 0 { launch(&b, &a) } else { launch(&a, &b) }).collect();
+    assert_eq!(barriers(&chain), 100);
+    // Once the chain's last write is behind a barrier, reads of one source need none between them.
+    barriers(&[launch(&b, &c)]);
+    let spread: Vec<Binding> = (0..8).map(|_| bind()).collect();
+    device.synchronize().unwrap();
+    barriers(&[launch(&spread[0], &c)]);
+    let independent: Vec<Launch> = spread[1..].iter().map(|to| launch(&b, to)).collect();
+    assert!(barriers(&independent) <= 1);
 }
