@@ -182,18 +182,18 @@ pub(super) fn atan2_fast<R: Real>(y: Val<R, f32>, x: Val<R, f32>) -> Candidate<R
     flip(answer, sign_f32(y)).doubt_also(outside)
 }
 
-#[inline(always)]
+#[inline]
 fn wide<R: Real>((negative, exp, m): (bool, i32, u64)) -> Wide<R> {
     Wide::lit(negative, exp, m)
 }
 
-#[inline(always)]
+#[inline]
 fn zero<R: Real>() -> Wide<R> {
     Wide::normal(u(0), i(0), Word::lit(0))
 }
 
 /// The angle of the point (b, a), or (-b, a) where `negative`; a and b are not negative.
-#[inline(always)]
+#[inline]
 fn angle_wide<R: Real>(a: Wide<R>, b: Wide<R>, negative: Val<R, bool>) -> Wide<R> {
     let less = |a: Wide<R>, b: Wide<R>| a.exp.lt(b.exp).or(a.exp.equals(b.exp).and(a.m.lt(b.m)));
     let steep = less(b, a);
@@ -216,40 +216,40 @@ fn angle_wide<R: Real>(a: Wide<R>, b: Wide<R>, negative: Val<R, bool>) -> Wide<R
     from + arc.negate_if(middle.xor(steep).xor(negative))
 }
 
-#[inline(always)]
+#[inline]
 fn one<R: Real>() -> Wide<R> {
     Wide::lit(false, 0, 1 << 63)
 }
 
 /// √((1 - x)(1 + x)) for 0 <= x <= 1.
-#[inline(always)]
+#[inline]
 fn other_leg<R: Real>(x: Wide<R>) -> Wide<R> {
     ((one::<R>() - x) * (one::<R>() + x)).sqrt()
 }
 
-#[inline(always)]
+#[inline]
 fn atan_wide<R: Real>(x: Wide<R>) -> Wide<R> {
     Wide { sign: x.sign, ..angle_wide(x.abs(), one(), Val::lit(false)) }
 }
 
-#[inline(always)]
+#[inline]
 fn asin_wide<R: Real>(x: Wide<R>) -> Wide<R> {
     Wide { sign: x.sign, ..angle_wide(x.abs(), other_leg(x.abs()), Val::lit(false)) }
 }
 
-#[inline(always)]
+#[inline]
 fn acos_wide<R: Real>(x: Wide<R>) -> Wide<R> {
     angle_wide(other_leg(x.abs()), x.abs(), x.sign.differs(u(0)))
 }
 
 /// `value`, or NaN where |x| > `limit` or x is NaN.
-#[inline(always)]
+#[inline]
 fn within_f32<R: Real>(x: Val<R, f32>, limit: i32, value: Wide<R>) -> Val<R, f32> {
     let y = value.round_f32().bitcast::<i32>();
     Val::select(magnitude_f32(x).gt(i(limit)), i(0x7fc0_0000), y).bitcast()
 }
 
-#[inline(always)]
+#[inline]
 fn within_f64<R: Real>(x: Val<R, f64>, limit: i64, value: Wide<R>) -> Val<R, f64> {
     let y = value.round_f64().bitcast::<i64>();
     Val::select(magnitude_f64(x).gt(l(limit)), l(0x7ff8_0000_0000_0000), y).bitcast()
@@ -258,38 +258,38 @@ fn within_f64<R: Real>(x: Val<R, f64>, limit: i64, value: Wide<R>) -> Val<R, f64
 const ONE: i32 = bits(1.0);
 const ONE64: i64 = 1f64.to_bits() as i64;
 
-#[inline(always)]
+#[inline]
 pub(super) fn atan_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     within_f32(x, INF_BITS, atan_wide(Wide::from_f32(x.flush())))
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn asin_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     within_f32(x, ONE, asin_wide(Wide::from_f32(x.flush())))
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn acos_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     within_f32(x, ONE, acos_wide(Wide::from_f32(x.flush())))
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn atan_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     // Infinity reads as 2^1024, where the answer is π/2 to the last bit already.
     within_f64(x, INF_BITS64, atan_wide(Wide::from_f64(x)))
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn asin_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     within_f64(x, ONE64, asin_wide(Wide::from_f64(x)))
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn acos_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     within_f64(x, ONE64, acos_wide(Wide::from_f64(x)))
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn atan2_slow<R: Real>(y: Val<R, f32>, x: Val<R, f32>) -> Val<R, f32> {
     let (a, b) = (magnitude_f32(y), magnitude_f32(x));
     // An infinity makes the other nothing, or its equal.
@@ -304,7 +304,7 @@ pub(super) fn atan2_slow<R: Real>(y: Val<R, f32>, x: Val<R, f32>) -> Val<R, f32>
     within_f32(worst, INF_BITS, angle)
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn atan2_f64<R: Real>(y: Val<R, f64>, x: Val<R, f64>) -> Val<R, f64> {
     let (a, b) = (magnitude_f64(y), magnitude_f64(x));
     let (far_a, far_b) = (a.equals(l(INF_BITS64)), b.equals(l(INF_BITS64)));

@@ -103,12 +103,12 @@ pub(super) fn atanh_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     Candidate::relative(h, low, ERROR).unless(known, value).with_sign(sign)
 }
 
-#[inline(always)]
+#[inline]
 fn one<R: Real>() -> Wide<R> {
     Wide::lit(false, 0, 1 << 63)
 }
 
-#[inline(always)]
+#[inline]
 fn asinh_wide<R: Real>(x: Wide<R>) -> Wide<R> {
     let a = x.abs();
     let square = a * a;
@@ -117,14 +117,14 @@ fn asinh_wide<R: Real>(x: Wide<R>) -> Wide<R> {
 }
 
 /// For x >= 1.
-#[inline(always)]
+#[inline]
 fn acosh_wide<R: Real>(x: Wide<R>) -> Wide<R> {
     let t = (x - one()).abs();
     log1p_wide(t + (t * (t + one().scaled(i(1)))).sqrt())
 }
 
 /// For |x| < 1.
-#[inline(always)]
+#[inline]
 fn atanh_wide<R: Real>(x: Wide<R>) -> Wide<R> {
     let a = x.abs();
     let y = log1p_wide(a.scaled(i(1)) / (one() - a)).scaled(i(-1));
@@ -132,31 +132,31 @@ fn atanh_wide<R: Real>(x: Wide<R>) -> Wide<R> {
 }
 
 /// The slow path of [`asinh_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn asinh_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     asinh_wide(Wide::from_f32(x)).round_f32()
 }
 
 /// The slow path of [`acosh_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn acosh_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     acosh_wide(Wide::from_f32(x)).round_f32()
 }
 
 /// The slow path of [`atanh_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn atanh_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     atanh_wide(Wide::from_f32(x)).round_f32()
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn asinh_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     let m = magnitude_f64(x);
     let itself = m.ge(l(INF_BITS64)).or(m.equals(l(0)));
     Val::select(itself, x, asinh_wide(Wide::from_f64(x)).round_f64())
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn acosh_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     let bits = x.bitcast::<i64>();
     let y = acosh_wide(Wide::from_f64(x)).round_f64();
@@ -164,7 +164,7 @@ pub(super) fn acosh_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     Val::select(bits.lt(l(1f64.to_bits() as i64)), d(f64::NAN), y)
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn atanh_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     let (m, one) = (magnitude_f64(x), l(1f64.to_bits() as i64));
     let y = atanh_wide(Wide::from_f64(x)).round_f64();

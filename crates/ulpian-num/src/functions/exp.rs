@@ -130,10 +130,10 @@ fn power_fast<R: Real>(x: Val<R, f32>, b: &Base, range: Range) -> Candidate<R> {
 }
 
 /// About twice what the pairs err by.
-const ERROR: f32 = 1.0 / (1u64 << 37) as f32;
+const ERROR: f32 = 1.0 / (1u64 << 38) as f32;
 
 /// x·words·2^-`unit` as k + t: t signed in units of 2^-63, |t| <= 1/2, cut there; |x| < 2^11.
-#[inline(always)]
+#[inline]
 pub(super) fn turns_wide<R: Real>(x: Wide<R>, words: [u32; 3], unit: i32) -> (Val<R, i32>, Word<R>) {
     let ([c0, c1, c2], m) = (words.map(u), x.m);
     let at = |w: Word<R>| Word { hi: u(0), lo: w.hi };
@@ -160,13 +160,13 @@ pub(super) fn turns_wide<R: Real>(x: Wide<R>, words: [u32; 3], unit: i32) -> (Va
 }
 
 /// 2^t, t signed in units of 2^-63, to 2^-59 relative.
-#[inline(always)]
+#[inline]
 pub(super) fn exp2_wide<R: Real>(t: Word<R>) -> Wide<R> {
     Wide::from_fixed(2, poly_fixed(t, &c::EXP2_FIXED))
 }
 
 /// e^x for |x| < 2^11, to 2^-59 relative.
-#[inline(always)]
+#[inline]
 pub(super) fn exp_wide<R: Real>(x: Wide<R>) -> Wide<R> {
     let (k, t) = turns_wide(x, c::LOG2_E_WORDS, 95);
     exp2_wide(t).scaled(k)
@@ -179,12 +179,12 @@ pub(super) fn exp_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 }
 
 /// The slow path of [`exp_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn exp_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     power_slow(x, c::LOG2_E_WORDS, 95)
 }
 
-#[inline(always)]
+#[inline]
 fn power_slow<R: Real>(x: Val<R, f32>, words: [u32; 3], unit: i32) -> Val<R, f32> {
     let m = magnitude_f32(x);
     let held = with_sign_f32(m.int_min(i(256f32.to_bits() as i32)).bitcast(), sign_f32(x));
@@ -193,7 +193,7 @@ fn power_slow<R: Real>(x: Val<R, f32>, words: [u32; 3], unit: i32) -> Val<R, f32
 }
 
 /// b^x from log2(b) in units of 2^-`unit`, within 0.51 ULP; beyond `limit` the answer is 0 or infinity.
-#[inline(always)]
+#[inline]
 fn power_f64<R: Real>(x: Val<R, f64>, words: [u32; 3], unit: i32, limit: f64) -> Val<R, f64> {
     let m = magnitude_f64(x);
     let held = with_sign_f64(m.int_min(l(limit.to_bits() as i64)).bitcast(), sign_f64(x));
@@ -211,7 +211,7 @@ pub(super) fn exp2_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 }
 
 /// The slow path of [`exp2_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn exp2_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     power_slow(x, ONE_WORDS, 95)
 }
@@ -228,7 +228,7 @@ pub(super) fn exp10_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 }
 
 /// The slow path of [`exp10_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn exp10_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     power_slow(x, c::LOG2_10_WORDS, 94)
 }

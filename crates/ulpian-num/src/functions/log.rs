@@ -124,7 +124,7 @@ pub(super) fn log_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 }
 
 /// The slow path of [`log_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn log_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     log_wide(Wide::from_f32(x)).round_f32()
 }
@@ -135,7 +135,7 @@ pub(super) fn log2_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 }
 
 /// The slow path of [`log2_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn log2_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     log2_wide(Wide::from_f32(x)).round_f32()
 }
@@ -146,7 +146,7 @@ pub(super) fn log10_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 }
 
 /// The slow path of [`log10_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn log10_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     log10_wide(Wide::from_f32(x)).round_f32()
 }
@@ -177,19 +177,19 @@ pub(super) fn log1p_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 }
 
 /// The slow path of [`log1p_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn log1p_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     log1p_wide(Wide::from_f32(x)).round_f32()
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn log2_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     let bits = x.bitcast::<i64>();
     let y = log2_wide(Wide::from_f64(x)).round_f64();
     specials_f64(bits, magnitude_f64(x).equals(l(0)), bits.lt(l(0)), y)
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn log10_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     let bits = x.bitcast::<i64>();
     let y = log10_wide(Wide::from_f64(x)).round_f64();
@@ -249,13 +249,13 @@ pub(super) fn log1p_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     Val::select(mag.lt(l(0x3c90_0000_0000_0000)), x, y)
 }
 
-#[inline(always)]
+#[inline]
 fn wide<R: Real>((negative, exp, m): (bool, i32, u64)) -> Wide<R> {
     Wide::lit(negative, exp, m)
 }
 
 /// 2·atanh(s) = log((1 + s)/(1 - s)) for |s| <= (√2 - 1)/(√2 + 1), to 2^-59.5 relative.
-#[inline(always)]
+#[inline]
 pub(super) fn twice_atanh_wide<R: Real>(s: Wide<R>) -> Wide<R> {
     // In units of 2^-65, so that the square, times 32, is in units of 2^-63.
     let t = s.abs().scaled(i(2)).to_fixed();
@@ -266,7 +266,7 @@ pub(super) fn twice_atanh_wide<R: Real>(s: Wide<R>) -> Wide<R> {
 }
 
 /// A positive number as 2^k·m with m in [√½, √2): k and log(m), the latter to 2^-59 relative near 1 too.
-#[inline(always)]
+#[inline]
 fn log_parts_wide<R: Real>(x: Wide<R>) -> (Val<R, i32>, Wide<R>) {
     let big = x.m.hi.ge(u(0xb504_f334));
     // m - 1 exactly, in units of 2^-63, or of 2^-64 where m is half the significand; m + 1 likewise, cut.
@@ -281,28 +281,28 @@ fn log_parts_wide<R: Real>(x: Wide<R>) -> (Val<R, i32>, Wide<R>) {
 }
 
 /// The natural logarithm of a positive number, to 2^-59 relative; zero gives a finite number that means nothing.
-#[inline(always)]
+#[inline]
 pub(super) fn log_wide<R: Real>(x: Wide<R>) -> Wide<R> {
     let (k, rest) = log_parts_wide(x);
     Wide::from_i32(k) * wide(c::LN_2_WIDE) + rest
 }
 
 /// The binary logarithm of a positive number, to 2^-59 relative, exact for powers of two.
-#[inline(always)]
+#[inline]
 pub(super) fn log2_wide<R: Real>(x: Wide<R>) -> Wide<R> {
     let (k, rest) = log_parts_wide(x);
     Wide::from_i32(k) + rest * wide(c::LOG2_E_WIDE)
 }
 
 /// The decimal logarithm of a positive number, to 2^-59 relative.
-#[inline(always)]
+#[inline]
 pub(super) fn log10_wide<R: Real>(x: Wide<R>) -> Wide<R> {
     let (k, rest) = log_parts_wide(x);
     Wide::from_i32(k) * wide(c::LOG10_2_WIDE) + rest * wide(c::LOG10_E_WIDE)
 }
 
 /// log(1 + x) for x > -1, to 2^-58 relative near 0 too.
-#[inline(always)]
+#[inline]
 pub(super) fn log1p_wide<R: Real>(x: Wide<R>) -> Wide<R> {
     let one = Wide::lit(false, 0, 1 << 63);
     // Between -1/4 and 1/4 the sum would lose what matters.

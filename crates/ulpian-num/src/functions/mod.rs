@@ -98,7 +98,7 @@ macro_rules! table {
             }
             /// The function's f32 slow path, for the arguments [`Func::fast_f32`] leaves in doubt; elsewhere its answer
             /// means nothing. `None` for functions whose fast path never doubts.
-            #[inline(always)]
+            #[inline]
             pub fn slow_f32<R: Real>(self, a: Val<R, f32>, b: Val<R, f32>) -> Option<Val<R, f32>> {
                 match self {
                     $($(Func::$op => {

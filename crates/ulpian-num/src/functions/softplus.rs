@@ -66,20 +66,20 @@ pub(super) fn softplus_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 }
 
 /// log(1 + e^x) for |x| < 2^11 where it is below 0, to 2^-58 relative.
-#[inline(always)]
+#[inline]
 fn softplus_wide<R: Real>(x: Wide<R>, held: Wide<R>) -> Wide<R> {
     let y = log1p_wide(exp_wide(Wide { sign: u(1 << 31), ..held }));
     Wide::select(x.sign.equals(u(0)), x + y, y)
 }
 
 /// The slow path of [`softplus_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn softplus_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     let x = Wide::from_f32(x);
     softplus_wide(x, x).round_f32()
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn softplus_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     let m = magnitude_f64(x);
     let held = m.int_min(l(800f64.to_bits() as i64)).bitcast::<f64>();
@@ -95,7 +95,7 @@ pub(super) fn logsigmoid_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 }
 
 /// The slow path of [`logsigmoid_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn logsigmoid_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     -softplus_slow(-x)
 }
@@ -133,7 +133,7 @@ pub(super) fn logaddexp_fast<R: Real>(a: Val<R, f32>, b: Val<R, f32>) -> Candida
 }
 
 /// For finite numbers; the error is 2^-58 of log(1 + e^-|a - b|).
-#[inline(always)]
+#[inline]
 fn logaddexp_wide<R: Real>(most: Wide<R>, least: Wide<R>) -> Wide<R> {
     let diff = least - most;
     // Held below 2^11.
@@ -142,7 +142,7 @@ fn logaddexp_wide<R: Real>(most: Wide<R>, least: Wide<R>) -> Wide<R> {
 }
 
 /// The slow path of [`logaddexp_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn logaddexp_slow<R: Real>(a: Val<R, f32>, b: Val<R, f32>) -> Val<R, f32> {
     let (a, b) = (a.flush(), b.flush());
     let swap = a.lt(b);
@@ -150,7 +150,7 @@ pub(super) fn logaddexp_slow<R: Real>(a: Val<R, f32>, b: Val<R, f32>) -> Val<R, 
     logaddexp_wide(Wide::from_f32(most), Wide::from_f32(least)).round_f32()
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn logaddexp_f64<R: Real>(a: Val<R, f64>, b: Val<R, f64>) -> Val<R, f64> {
     let swap = a.lt(b);
     let (most, least) = (Val::select(swap, b, a), Val::select(swap, a, b));

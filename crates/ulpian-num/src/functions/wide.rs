@@ -8,7 +8,7 @@ use crate::real::{Real, Val};
 use std::ops;
 
 /// 1 where `mask` holds.
-#[inline(always)]
+#[inline]
 fn bit<R: Real>(mask: Val<R, bool>) -> Val<R, u32> {
     Val::select(mask, u(1), u(0))
 }
@@ -22,7 +22,7 @@ pub(super) struct Word<R: Real> {
 
 impl<R: Real> ops::Add for Word<R> {
     type Output = Self;
-    #[inline(always)]
+    #[inline]
     fn add(self, o: Self) -> Self {
         let lo = self.lo + o.lo;
         Word { hi: self.hi + o.hi + bit(lo.lt(o.lo)), lo }
@@ -31,7 +31,7 @@ impl<R: Real> ops::Add for Word<R> {
 
 impl<R: Real> ops::Sub for Word<R> {
     type Output = Self;
-    #[inline(always)]
+    #[inline]
     fn sub(self, o: Self) -> Self {
         Word { hi: self.hi - o.hi - bit(self.lo.lt(o.lo)), lo: self.lo - o.lo }
     }
@@ -39,43 +39,43 @@ impl<R: Real> ops::Sub for Word<R> {
 
 impl<R: Real> ops::Neg for Word<R> {
     type Output = Self;
-    #[inline(always)]
+    #[inline]
     fn neg(self) -> Self {
         Word::lit(0) - self
     }
 }
 
 impl<R: Real> Word<R> {
-    #[inline(always)]
+    #[inline]
     pub fn lit(x: u64) -> Self {
         Word { hi: u((x >> 32) as u32), lo: u(x as u32) }
     }
-    #[inline(always)]
+    #[inline]
     pub fn select(mask: Val<R, bool>, yes: Self, no: Self) -> Self {
         Word { hi: Val::select(mask, yes.hi, no.hi), lo: Val::select(mask, yes.lo, no.lo) }
     }
-    #[inline(always)]
+    #[inline]
     pub fn is_zero(self) -> Val<R, bool> {
         self.hi.bit_or(self.lo).equals(u(0))
     }
     /// Unsigned order.
-    #[inline(always)]
+    #[inline]
     pub fn lt(self, o: Self) -> Val<R, bool> {
         self.hi.lt(o.hi).or(self.hi.equals(o.hi).and(self.lo.lt(o.lo)))
     }
-    #[inline(always)]
+    #[inline]
     pub fn negative(self) -> Val<R, bool> {
         self.hi.ge(u(1 << 31))
     }
     /// The negative where `mask` holds.
-    #[inline(always)]
+    #[inline]
     pub fn negate_if(self, mask: Val<R, bool>) -> Self {
         let m = Val::select(mask, u(u32::MAX), u(0));
         let flipped = Word { hi: self.hi.bit_xor(m), lo: self.lo.bit_xor(m) };
         flipped - Word { hi: m, lo: m }
     }
     /// By 0 to 63 places.
-    #[inline(always)]
+    #[inline]
     pub fn shl(self, n: Val<R, u32>) -> Self {
         let big = n.ge(u(32));
         let hi = Val::select(big, self.lo, self.hi);
@@ -84,7 +84,7 @@ impl<R: Real> Word<R> {
         Word { hi: hi.shl(m).bit_or(lo.shr(u(1)).shr(u(31) - m)), lo: lo.shl(m) }
     }
     /// By 0 to 63 places, zeros shifted in.
-    #[inline(always)]
+    #[inline]
     pub fn shr(self, n: Val<R, u32>) -> Self {
         let big = n.ge(u(32));
         let hi = Val::select(big, u(0), self.hi);
@@ -93,23 +93,23 @@ impl<R: Real> Word<R> {
         Word { hi: hi.shr(m), lo: lo.shr(m).bit_or(hi.shl(u(1)).shl(u(31) - m)) }
     }
     /// Shift by a constant 0 < n < 32.
-    #[inline(always)]
+    #[inline]
     pub fn shl_by(self, n: u32) -> Self {
         Word { hi: self.hi.shl(u(n)).bit_or(self.lo.shr(u(32 - n))), lo: self.lo.shl(u(n)) }
     }
     /// [`Word::shl_by`] to the right, zeros shifted in.
-    #[inline(always)]
+    #[inline]
     pub fn shr_by(self, n: u32) -> Self {
         Word { hi: self.hi.shr(u(n)), lo: self.lo.shr(u(n)).bit_or(self.hi.shl(u(32 - n))) }
     }
     /// [`Word::shr_by`] keeping the sign.
-    #[inline(always)]
+    #[inline]
     pub fn sar_by(self, n: u32) -> Self {
         let hi = self.hi.bitcast::<i32>().shr(i(n as i32)).bitcast::<u32>();
         Word { hi, lo: self.lo.shr(u(n)).bit_or(self.hi.shl(u(32 - n))) }
     }
     /// The high 64 bits of the unsigned product, exactly.
-    #[inline(always)]
+    #[inline]
     pub fn mul_high(self, o: Self) -> Self {
         let (cross1, cross2) = (self.hi * o.lo, self.lo * o.hi);
         let mid = self.lo.mul_hi(o.lo) + cross1;
@@ -122,7 +122,7 @@ impl<R: Real> Word<R> {
         p + a + b + Word { hi: u(0), lo: carry1 + carry2 }
     }
     /// The high 64 bits of the signed product, low by 3 units at most.
-    #[inline(always)]
+    #[inline]
     pub fn mul_signed(self, o: Self) -> Self {
         let p = Word { hi: self.hi.mul_hi(o.hi), lo: self.hi * o.hi };
         let a = Word { hi: u(0), lo: self.hi.mul_hi(o.lo) };
@@ -132,7 +132,7 @@ impl<R: Real> Word<R> {
         p - Word::select(o.negative(), self, Word::lit(0))
     }
     /// Zeros above the highest set bit; 64 for zero.
-    #[inline(always)]
+    #[inline]
     pub fn leading_zeros(self) -> Val<R, u32> {
         let high = self.hi.differs(u(0));
         let w = Val::select(high, self.hi, self.lo);
@@ -147,7 +147,7 @@ impl<R: Real> Word<R> {
 
 /// Polynomial in a signed fixed-point argument (unit 2^-63), coefficients and result in units of 2^-61, lowest first.
 /// Each step loses 6 units at most, and earlier losses shrink by |t|.
-#[inline(always)]
+#[inline]
 pub(super) fn poly_fixed<R: Real>(t: Word<R>, c: &[i64]) -> Word<R> {
     let mut p = Word::lit(c[c.len() - 1] as u64);
     for k in c[..c.len() - 1].iter().rev() {
@@ -170,12 +170,12 @@ const ZERO_EXP: i32 = -5000;
 
 impl<R: Real> Wide<R> {
     /// ±`m`·2^(`exp` - 63) as a constant; the top bit of `m` is set.
-    #[inline(always)]
+    #[inline]
     pub fn lit(negative: bool, exp: i32, m: u64) -> Self {
         Wide { sign: u((negative as u32) << 31), exp: i(exp), m: Word::lit(m) }
     }
     /// From any m, with value ±m·2^(exp - 63).
-    #[inline(always)]
+    #[inline]
     pub fn normal(sign: Val<R, u32>, exp: Val<R, i32>, m: Word<R>) -> Self {
         let n = m.leading_zeros();
         let zero = m.is_zero();
@@ -183,13 +183,13 @@ impl<R: Real> Wide<R> {
         Wide { sign, exp, m: m.shl(n.int_min(u(63))) }
     }
     /// From signed fixed point with value w·2^(exp - 63).
-    #[inline(always)]
+    #[inline]
     pub fn from_fixed(exp: i32, w: Word<R>) -> Self {
         let negative = w.negative();
         Wide::normal(bit(negative).shl(u(31)), i(exp), w.negate_if(negative))
     }
     /// Any finite f32, exactly; the caller has flushed it if it should be.
-    #[inline(always)]
+    #[inline]
     pub fn from_f32(x: Val<R, f32>) -> Self {
         let b = x.bitcast::<u32>();
         let e = b.shr(u(23)).bit_and(u(255));
@@ -199,7 +199,7 @@ impl<R: Real> Wide<R> {
         Wide::normal(b.bit_and(u(1 << 31)), exp, Word { hi: m, lo: u(0) })
     }
     /// Any finite f64, exactly.
-    #[inline(always)]
+    #[inline]
     pub fn from_f64(x: Val<R, f64>) -> Self {
         let b = x.bitcast::<i64>();
         let (hi, lo) = (b.shr(Val::lit(32)).convert::<u32>(), b.convert::<u32>());
@@ -210,11 +210,11 @@ impl<R: Real> Wide<R> {
         Wide::normal(hi.bit_and(u(1 << 31)), e.bitcast::<i32>() - i(1075 - 63), m)
     }
     /// From an integer.
-    #[inline(always)]
+    #[inline]
     pub fn from_i32(k: Val<R, i32>) -> Self {
         Wide::normal(k.bitcast::<u32>().bit_and(u(1 << 31)), i(31), Word { hi: k.abs().bitcast(), lo: u(0) })
     }
-    #[inline(always)]
+    #[inline]
     pub fn select(mask: Val<R, bool>, yes: Self, no: Self) -> Self {
         Wide {
             sign: Val::select(mask, yes.sign, no.sign),
@@ -222,29 +222,29 @@ impl<R: Real> Wide<R> {
             m: Word::select(mask, yes.m, no.m),
         }
     }
-    #[inline(always)]
+    #[inline]
     pub fn abs(self) -> Self {
         Wide { sign: u(0), ..self }
     }
     /// With its sign bit turned where `mask` holds.
-    #[inline(always)]
+    #[inline]
     pub fn negate_if(self, mask: Val<R, bool>) -> Self {
         Wide { sign: self.sign.bit_xor(bit(mask).shl(u(31))), ..self }
     }
     /// Times 2^k.
-    #[inline(always)]
+    #[inline]
     pub fn scaled(self, k: Val<R, i32>) -> Self {
         Wide { exp: Val::select(self.m.is_zero(), self.exp, self.exp + k), ..self }
     }
     /// Signed fixed point in units of 2^-63, cut towards zero; |self| < 1.
-    #[inline(always)]
+    #[inline]
     pub fn to_fixed(self) -> Word<R> {
         let n = (-self.exp).int_max(i(0)).bitcast::<u32>();
         let w = Word::select(n.gt(u(63)), Word::lit(0), self.m.shr(n.int_min(u(63))));
         w.negate_if(self.sign.differs(u(0)))
     }
     /// 1/self, normal.
-    #[inline(always)]
+    #[inline]
     pub fn reciprocal(self) -> Self {
         // The significand as b in [1, 2): a guess good to 2^-23, then one cubic step.
         let b = self.m.hi.shr(u(8)).bit_and(u(0x7f_ffff)).bit_or(u(0x3f80_0000)).bitcast::<f32>();
@@ -268,7 +268,7 @@ impl<R: Real> Wide<R> {
         Wide { sign: self.sign, exp: Val::select(one, i(0), e) - self.exp, m }
     }
     /// Square root of a number not negative, error 8 units.
-    #[inline(always)]
+    #[inline]
     pub fn sqrt(self) -> Self {
         // Split off an even power: a in [1/2, 2) as a 64-bit fraction of 2.
         let odd = self.exp.bit_and(i(1)).differs(i(0));
@@ -295,7 +295,7 @@ impl<R: Real> Wide<R> {
         Wide::select(zero, self, root)
     }
     /// The nearest f64, ties to even, subnormals kept; infinity beyond the range.
-    #[inline(always)]
+    #[inline]
     pub fn round_f64(self) -> Val<R, f64> {
         let e = self.exp.int_max(i(-1200)).int_min(i(1024));
         let n = (i(-1022) - e).int_max(i(0)).int_min(i(63)).bitcast::<u32>();
@@ -315,7 +315,7 @@ impl<R: Real> Wide<R> {
         hi.bit_or(w.lo.convert::<i64>()).bitcast()
     }
     /// The nearest f32, ties to even, in the reading's subnormal mode; infinity beyond the range.
-    #[inline(always)]
+    #[inline]
     pub fn round_f32(self) -> Val<R, f32> {
         let keep = keeps_subnormals::<R>();
         let e = self.exp.int_max(i(-200)).int_min(i(128));
@@ -339,7 +339,7 @@ impl<R: Real> Wide<R> {
 
 impl<R: Real> ops::Mul for Wide<R> {
     type Output = Self;
-    #[inline(always)]
+    #[inline]
     fn mul(self, o: Self) -> Self {
         let p = self.m.mul_high(o.m);
         let low = p.negative().negate();
@@ -352,7 +352,7 @@ impl<R: Real> ops::Mul for Wide<R> {
 
 impl<R: Real> ops::Add for Wide<R> {
     type Output = Self;
-    #[inline(always)]
+    #[inline]
     fn add(self, o: Self) -> Self {
         let swap = self.exp.lt(o.exp).or(self.exp.equals(o.exp).and(self.m.lt(o.m)));
         let (a, b) = (Wide::select(swap, o, self), Wide::select(swap, self, o));
@@ -366,7 +366,7 @@ impl<R: Real> ops::Add for Wide<R> {
 
 impl<R: Real> ops::Neg for Wide<R> {
     type Output = Self;
-    #[inline(always)]
+    #[inline]
     fn neg(self) -> Self {
         Wide { sign: self.sign.bit_xor(u(1 << 31)), ..self }
     }
@@ -374,7 +374,7 @@ impl<R: Real> ops::Neg for Wide<R> {
 
 impl<R: Real> ops::Sub for Wide<R> {
     type Output = Self;
-    #[inline(always)]
+    #[inline]
     fn sub(self, o: Self) -> Self {
         self + -o
     }
@@ -384,7 +384,7 @@ impl<R: Real> ops::Div for Wide<R> {
     type Output = Self;
     /// Error 4 units.
     #[allow(clippy::suspicious_arithmetic_impl)]
-    #[inline(always)]
+    #[inline]
     fn div(self, o: Self) -> Self {
         self * o.reciprocal()
     }

@@ -57,12 +57,12 @@ pub(super) fn xlogy_fast<R: Real>(x: Val<R, f32>, y: Val<R, f32>) -> Candidate<R
 }
 
 /// The slow path of [`xlogy_fast`].
-#[inline(always)]
+#[inline]
 pub(super) fn xlogy_slow<R: Real>(x: Val<R, f32>, y: Val<R, f32>) -> Val<R, f32> {
     (Wide::from_f32(x) * log_wide(Wide::from_f32(y))).round_f32()
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn xlogy_f64<R: Real>(x: Val<R, f64>, y: Val<R, f64>) -> Val<R, f64> {
     let (m, b) = (magnitude_f64(x), y.bitcast::<i64>());
     let one = l(1f64.to_bits() as i64);
