@@ -9,7 +9,10 @@ use ulpian_num::{Func, Native, Real, Val};
 /// Documented bounds in ULP, f32 then f64.
 fn bound(f: Func) -> (f64, f64) {
     match f {
-        Func::Div | Func::Sqrt => (0.5, 0.5),
+        Func::Div | Func::Sqrt | Func::Reciprocal | Func::Fmod | Func::Remainder => (0.5, 0.5),
+        Func::Rsqrt | Func::Cbrt | Func::Hypot => (0.5, 0.51),
+        Func::Erf | Func::Erfc | Func::Gelu => (0.5, 0.55),
+        Func::Pow => (0.5 + 1e-8, 8.0),
         Func::Exp => (0.5, 0.58),
         Func::Exp2 | Func::Exp10 => (0.5, 0.51),
         Func::Expm1 => (0.87, 0.85),
@@ -91,6 +94,16 @@ fn f32_bits_depend_neither_on_fma_nor_on_how_raw_operations_treat_subnormals() {
 /// number here, and nothing else may. (f32 needs none where there is only one right answer.)
 const F64_BITS: &[(&str, u64)] = &[
     ("div", 0xa9c649b57fa08168),
+    ("erf", 0x7a442ff6779d6800),
+    ("erfc", 0xd2ede0ac43368a22),
+    ("gelu", 0x8a466bc91b5d2206),
+    ("reciprocal", 0x8a63e1bc87618ca),
+    ("rsqrt", 0x5254cac49e814280),
+    ("cbrt", 0x1fbc87a65db9e212),
+    ("pow", 0x60c4d7b418fa2614),
+    ("hypot", 0xd8e95aeef9e96b77),
+    ("fmod", 0x213f717475a063f5),
+    ("remainder", 0x3cd590311092744c),
     ("sqrt", 0xa108f7a7e26c0edb),
     ("exp", 0xcee18a0d13f07ebb),
     ("exp2", 0xaa39b37a8adc1b46),
@@ -324,6 +337,46 @@ fn special_values_follow_c99() {
         (Func::Acos, 1.0, 0.0),
         (Func::Acos, -1.0000001, nan),
         (Func::Acos, inf, nan),
+        (Func::Reciprocal, 0.0, inf),
+        (Func::Reciprocal, -0.0, -inf),
+        (Func::Reciprocal, -tiny, -inf),
+        (Func::Reciprocal, inf, 0.0),
+        (Func::Reciprocal, -inf, -0.0),
+        (Func::Reciprocal, -8.0, -0.125),
+        (Func::Reciprocal, f32::MAX, 0.0),
+        (Func::Rsqrt, 0.0, inf),
+        (Func::Rsqrt, -0.0, -inf),
+        (Func::Rsqrt, tiny, inf),
+        (Func::Rsqrt, -tiny, -inf),
+        (Func::Rsqrt, -1.0, nan),
+        (Func::Rsqrt, 16.0, 0.25),
+        (Func::Rsqrt, inf, 0.0),
+        (Func::Rsqrt, -inf, nan),
+        (Func::Cbrt, 0.0, 0.0),
+        (Func::Cbrt, -0.0, -0.0),
+        (Func::Cbrt, -tiny, -0.0),
+        (Func::Cbrt, -27.0, -3.0),
+        (Func::Cbrt, inf, inf),
+        (Func::Cbrt, -inf, -inf),
+        (Func::Erf, 0.0, 0.0),
+        (Func::Erf, -0.0, -0.0),
+        (Func::Erf, -tiny, -0.0),
+        (Func::Erf, inf, 1.0),
+        (Func::Erf, -inf, -1.0),
+        (Func::Erf, 9.0, 1.0),
+        (Func::Erfc, 0.0, 1.0),
+        (Func::Erfc, -tiny, 1.0),
+        (Func::Erfc, inf, 0.0),
+        (Func::Erfc, -inf, 2.0),
+        (Func::Erfc, -9.0, 2.0),
+        (Func::Erfc, f32::MAX, 0.0),
+        (Func::Gelu, 0.0, 0.0),
+        (Func::Gelu, -0.0, -0.0),
+        (Func::Gelu, -tiny, -0.0),
+        (Func::Gelu, inf, inf),
+        (Func::Gelu, -inf, nan),
+        (Func::Gelu, 40.0, 40.0),
+        (Func::Gelu, -60.0, -0.0),
         (Func::Sqrt, -0.0, -0.0),
         (Func::Sqrt, -tiny, -0.0),
         (Func::Sqrt, -1.0, nan),
@@ -386,7 +439,10 @@ fn f64_functions_are_within_two_units_of_the_platforms() {
                 assert!(same64(got, want), "{}({x:e}) = {got:e}, not {want:e}", f.name());
             } else if !matches!(f, Func::SinPi | Func::CosPi) {
                 let e = ulp_error_f64(got, want, 0.0);
-                assert!(e <= 2.0, "{}({x:e}) = {got:e}, platform {want:e}", f.name());
+                // The reference's own sums for these.
+                let sums = matches!(f, Func::Erf | Func::Erfc | Func::Gelu);
+                let limit = if sums { 16.0 } else { 2.0 };
+                assert!(e <= limit, "{}({x:e}) = {got:e}, platform {want:e}", f.name());
             }
         }
     }

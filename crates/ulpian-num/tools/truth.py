@@ -79,6 +79,16 @@ CASES.update({
     "logsigmoid": (lambda x: -mp.log1p(mp.exp(-x)), uniform(-40, 745, 100) + uniform(-5, 5, 100) + small[:40]),
 })
 
+random.seed("special")
+CASES.update({
+    "reciprocal": (lambda x: 1 / x, spread(-1022, 1022, 100)),
+    "rsqrt": (lambda x: 1 / mp.sqrt(x), positive(spread(-1074, 1023, 200) + spread(-2, 2, 200)) + around(1.0) + around(4.0) + [5e-324, 3e-310]),
+    "cbrt": (lambda x: mp.sign(x) * mp.cbrt(abs(x)), spread(-1074, 1023, 200) + spread(-3, 3, 200) + around(1.0) + around(27.0) + [5e-324, 3e-310]),
+    "erf": (mp.erf, uniform(-6, 6, 250) + uniform(-1, 1, 150) + spread(-1022, 2, 150) + around(1.0) + [5e-324, 3e-310]),
+    "erfc": (mp.erfc, uniform(-6, 27, 250) + uniform(-1, 3, 150) + spread(-60, 2, 100) + around(26.54, 2)),
+    "gelu": (lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2, uniform(-38.5, 9, 250) + uniform(-2, 2, 150) + spread(-1021, 5, 150)),
+})
+
 if __name__ == "__main__":
     path = os.path.join(os.path.dirname(__file__), "..", "tests", "data", "f64_truth.txt")
     os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -202,7 +202,7 @@ fn power_f64<R: Real>(x: Val<R, f64>, words: [u32; 3], unit: i32, limit: f64) ->
 }
 
 /// 1 in units of 2^-95.
-const ONE_WORDS: [u32; 3] = [0, 0, 1 << 31];
+pub(super) const ONE_WORDS: [u32; 3] = [0, 0, 1 << 31];
 
 /// 2^x.
 #[inline(always)]

@@ -15,6 +15,11 @@
 //! | function | f32 greatest | f32 not nearest | f64 seen | f64 bound |
 //! | --- | --- | --- | --- | --- |
 //! | division, square root | 0.5 (proved; square root swept) | 0 | 0.5 | 0.5 |
+//! | reciprocal, rsqrt, cbrt | 0.5 (every significand) | 0 | 0.5 | 0.51 |
+//! | erf, erfc, gelu | 0.5 | 0 | 0.53 | 0.55 |
+//! | pow | 0.5 + 2^-27 | none seen | 0.7 | 0.5 + 2^-7 for each unit of log2 of the result |
+//! | hypot | 0.5 (proved) | 0 | 0.5 | 0.51 |
+//! | fmod, remainder | exact | 0 | exact | exact |
 //! | exp | 0.601 | 1,984,331 | 0.554 | 0.58 |
 //! | expm1 | 0.866 | 3,758,693 | 0.692 | 0.85 |
 //! | log | 0.5 (swept) | 0 | 0.522 | 0.6 |
@@ -35,9 +40,14 @@ mod area;
 mod candidate;
 mod constants;
 mod div;
+mod erf;
 mod exp;
+mod fmod;
+mod hypot;
 mod log;
 mod pair;
+mod pow;
+mod root;
 mod sigmoid;
 mod softplus;
 mod sqrt;
@@ -82,8 +92,8 @@ macro_rules! table {
             /// Whether every f32 result is the nearest float (0.5 ULP). logaddexp and xlogy miss that by about 2^-34
             /// ULP at most, but for logaddexp's results near zero: see `softplus.rs` and `xlogy.rs`.
             pub const fn correctly_rounded(self) -> bool {
-                let pairs = matches!(self, Func::LogAddExp | Func::Xlogy);
-                self.has_slow_f32() && !pairs || matches!(self, Func::Div | Func::Sqrt)
+                let pairs = matches!(self, Func::Pow | Func::LogAddExp | Func::Xlogy);
+                self.has_slow_f32() && !pairs || matches!(self, Func::Div | Func::Sqrt | Func::Rsqrt | Func::Cbrt | Func::Fmod | Func::Remainder)
             }
             /// The function's f32 fast path; `b` is read by two-place functions only. Where it is in doubt
             /// [`Func::slow_f32`] answers.
@@ -138,6 +148,11 @@ pub trait ForFunc {
 table! {
     Div "div" 2 (a, b): Candidate::sure(div::div_f32(a, b)); div::div_f64(a, b);
     Sqrt "sqrt" 1 (a, _b): Candidate::sure(sqrt::sqrt_f32(a)); sqrt::sqrt_f64(a);
+    /// 1/x
+    Reciprocal "reciprocal" 1 (a, _b): root::reciprocal_fast(a), slow root::reciprocal_slow(a); root::reciprocal_f64(a);
+    /// 1/√x
+    Rsqrt "rsqrt" 1 (a, _b): Candidate::sure(root::rsqrt_f32(a)); root::rsqrt_f64(a);
+    Cbrt "cbrt" 1 (a, _b): Candidate::sure(root::cbrt_f32(a)); root::cbrt_f64(a);
     Exp "exp" 1 (a, _b): exp::exp_fast(a), slow exp::exp_slow(a); exp::exp_f64(a);
     /// 2^x
     Exp2 "exp2" 1 (a, _b): exp::exp2_fast(a), slow exp::exp2_slow(a); exp::exp2_f64(a);
@@ -165,6 +180,10 @@ table! {
     Xlogy "xlogy" 2 (a, b): xlogy::xlogy_fast(a, b), slow xlogy::xlogy_slow(a, b); xlogy::xlogy_f64(a, b);
     Tanh "tanh" 1 (a, _b): Candidate::sure(tanh::tanh_f32(a)); tanh::tanh_f64(a);
     Sigmoid "sigmoid" 1 (a, _b): Candidate::sure(sigmoid::sigmoid_f32(a)); sigmoid::sigmoid_f64(a);
+    Erf "erf" 1 (a, _b): erf::erf_fast(a), slow erf::erf_slow(a); erf::erf_f64(a);
+    Erfc "erfc" 1 (a, _b): erf::erfc_fast(a), slow erf::erfc_slow(a); erf::erfc_f64(a);
+    /// x·Φ(x) with the normal distribution Φ: gelu in its erf form
+    Gelu "gelu" 1 (a, _b): erf::gelu_fast(a), slow erf::gelu_slow(a); erf::gelu_f64(a);
     /// sin(πx)
     SinPi "sinpi" 1 (a, _b): trig::sin_pi_fast(a), slow trig::sin_pi_slow(a); trig::sin_pi_f64(a);
     /// cos(πx)
@@ -177,6 +196,12 @@ table! {
     Acos "acos" 1 (a, _b): arc::acos_fast(a), slow arc::acos_slow(a); arc::acos_f64(a);
     /// The angle of the point (b, a).
     Atan2 "atan2" 2 (a, b): arc::atan2_fast(a, b), slow arc::atan2_slow(a, b); arc::atan2_f64(a, b);
+    Pow "pow" 2 (a, b): pow::pow_fast(a, b), slow pow::pow_slow(a, b); pow::pow_f64(a, b);
+    Hypot "hypot" 2 (a, b): hypot::hypot_fast(a, b), slow hypot::hypot_slow(a, b); hypot::hypot_f64(a, b);
+    /// x - y·trunc(x/y)
+    Fmod "fmod" 2 (a, b): Candidate::sure(fmod::fmod_f32(a, b)); fmod::fmod_f64(a, b);
+    /// x - y·floor(x/y): the sign of y
+    Remainder "remainder" 2 (a, b): Candidate::sure(fmod::remainder_f32(a, b)); fmod::remainder_f64(a, b);
 }
 
 impl Func {

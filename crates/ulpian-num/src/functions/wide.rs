@@ -331,9 +331,10 @@ impl<R: Real> Wide<R> {
         let e = Val::select(keep, e.int_max(i(-126)), e);
         let bits = (e + i(126)).shl(i(23)) + (q + bit(up)).bitcast::<i32>();
         let least = Val::select(keep, i(0), i(0x0080_0000));
-        let none = self.m.is_zero().or(bits.lt(least));
-        let bits = Val::select(none, i(0), bits.int_min(i(0x7f80_0000)));
-        bits.bitcast::<u32>().bit_or(self.sign).bitcast()
+        let none = self.m.is_zero().or(bits.lt(least).and(e.lt(i(128))));
+        // Past the range the significand does not count: it could carry into the sign.
+        let bits = Val::select(e.equals(i(128)), i(0x7f80_0000), bits.int_min(i(0x7f80_0000)));
+        Val::select(none, i(0), bits).bitcast::<u32>().bit_or(self.sign).bitcast()
     }
 }
 

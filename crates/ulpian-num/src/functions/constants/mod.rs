@@ -3,6 +3,8 @@
 #![allow(clippy::approx_constant)]
 
 pub(super) mod arc;
+pub(super) mod erf;
 pub(super) mod exp;
 pub(super) mod log;
+pub(super) mod pow;
 pub(super) mod trig;
