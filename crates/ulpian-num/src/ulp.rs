@@ -209,6 +209,20 @@ pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
         Func::Gelu if a <= 0.0 => a * normal_tail(-a),
         Func::Gelu if a > 40.0 => a,
         Func::Gelu => a - a * normal_tail(a),
+        Func::Sinh => a.sinh(),
+        Func::Cosh => a.cosh(),
+        Func::Silu => activation::silu(a),
+        Func::GeluTanh => activation::gelu_tanh(a),
+        Func::Mish => activation::mish(a),
+        Func::Elu | Func::Celu => {
+            if a > 0.0 {
+                a
+            } else {
+                a.exp_m1()
+            }
+        }
+        Func::Selu if a > 0.0 => 1.050_700_987_355_480_5 * a,
+        Func::Selu => 1.758_099_340_847_376_8 * a.exp_m1(),
         Func::SinPi => {
             let (t, q) = quarter(a);
             let y = turn(t, q);
@@ -226,6 +240,90 @@ pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
         Func::Asin => a.asin(),
         Func::Acos => a.acos(),
         Func::Atan2 => a.atan2(b),
+    }
+}
+
+/// References of activations, whose plain formulas would round too often.
+mod activation {
+    /// a·b as (product, error).
+    fn product(a: f64, b: f64) -> (f64, f64) {
+        let p = a * b;
+        (p, a.mul_add(b, -p))
+    }
+    /// a + b as (sum, error).
+    fn sum(a: f64, b: f64) -> (f64, f64) {
+        let s = a + b;
+        let t = s - a;
+        (s, (a - (s - t)) + (b - t))
+    }
+    /// x·n/d, for a pair d.
+    fn gated(x: f64, n: (f64, f64), d: (f64, f64)) -> f64 {
+        if x == 0.0 {
+            return x;
+        }
+        let q = n.0 / d.0;
+        let rest = (-q).mul_add(d.0, n.0) + n.1 - q * d.1;
+        let (p, e) = product(x, q);
+        p + (e + x * (rest / d.0))
+    }
+    /// x/(1 + e^-(y + y_low)).
+    fn logistic(x: f64, y: f64, y_low: f64) -> f64 {
+        if x.is_infinite() {
+            return if x > 0.0 { x } else { f64::NAN };
+        }
+        if x.abs() < 1e-30 {
+            // A little more than x/2, where ties go up.
+            let h = 0.5 * x;
+            return if h + h < x { h.next_up() } else { h * (1.0 + f64::EPSILON.copysign(x)) };
+        }
+        if y < -700.0 {
+            // Scaled, so that nothing is lost before the last product.
+            let e = (y + 64.0).exp() * (1.0 + y_low);
+            let (h, l) = product(x, e);
+            const SCALE: (f64, f64) = (1.603810890548638e-28, -7.361325221284214e-45);
+            let r = h * SCALE.0 + (h * SCALE.1 + l * SCALE.0);
+            return if y < -800.0 || r == 0.0 { -0.0 } else { r };
+        }
+        let e = (-y.abs()).exp();
+        let low = if y < 0.0 { e * y_low } else { -e * y_low };
+        let (d, d_low) = sum(1.0, e);
+        gated(x, if y < 0.0 { (e, low) } else { (1.0, 0.0) }, (d, d_low + low))
+    }
+    pub fn silu(x: f64) -> f64 {
+        logistic(x, x, 0.0)
+    }
+    pub fn gelu_tanh(x: f64) -> f64 {
+        const SLOPE: (f64, f64) = (1.5957691216057308, -9.96930880911092e-17);
+        const CUBE: (f64, f64) = (0.07135481627260025, -6.175149918155315e-19);
+        if x.abs() > 100.0 {
+            return if x == f64::NEG_INFINITY {
+                f64::NAN
+            } else if x < 0.0 {
+                -0.0
+            } else {
+                x
+            };
+        }
+        let (z, z_low) = product(x, x);
+        let (p, p_low) = product(z, CUBE.0);
+        let (s, s_low) = sum(SLOPE.0, p);
+        let s_low = s_low + (p_low + z * CUBE.1 + z_low * CUBE.0 + SLOPE.1);
+        let (y, y_low) = product(x, s);
+        logistic(x, y, y_low + x * s_low)
+    }
+    pub fn mish(x: f64) -> f64 {
+        if x > 40.0 {
+            return x;
+        }
+        if x < -700.0 {
+            return silu(x);
+        }
+        let e = x.exp();
+        let (b, b_low) = sum(2.0, e);
+        let (n, n_low) = product(e, b);
+        let n_low = n_low + e * b_low;
+        let (d, d_low) = sum(2.0, n);
+        gated(x, (n, n_low), (d, d_low + n_low))
     }
 }
 

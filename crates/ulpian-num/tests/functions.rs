@@ -15,15 +15,18 @@ fn bound(f: Func) -> (f64, f64) {
         Func::Pow => (0.5 + 1e-8, 8.0),
         Func::Exp => (0.5, 0.58),
         Func::Exp2 | Func::Exp10 => (0.5, 0.51),
-        Func::Expm1 => (0.87, 0.85),
+        Func::Expm1 | Func::Elu | Func::Celu => (0.5, 0.85),
         Func::Log => (0.5, 0.6),
         Func::Log1p => (0.5, 0.7),
         Func::Log2 | Func::Log10 => (0.5, 0.51),
         Func::Asinh | Func::Acosh | Func::Atanh => (0.5, 0.51),
         Func::Softplus | Func::LogSigmoid => (0.5, 0.51),
         Func::LogAddExp | Func::Xlogy => (0.5, 0.52),
-        Func::Tanh => (0.77, 0.75),
-        Func::Sigmoid => (0.61, 0.6),
+        Func::Tanh => (0.5, 0.75),
+        Func::Sigmoid => (0.5, 0.6),
+        Func::Sinh | Func::Cosh | Func::Silu | Func::Mish | Func::Selu => (0.5, 0.51),
+        // In f64 e^y magnifies the error of y, which is 100 near -8.
+        Func::GeluTanh => (0.5, 2.0),
         Func::SinPi | Func::CosPi => (0.5, 0.7),
         Func::Sin | Func::Cos | Func::Tan => (0.5, 0.54),
         Func::Atan | Func::Asin | Func::Acos | Func::Atan2 => (0.5, 0.54),
@@ -122,6 +125,14 @@ const F64_BITS: &[(&str, u64)] = &[
     ("log2", 0x2318c95991ff9a16),
     ("tanh", 0x1110f3077169b643),
     ("sigmoid", 0x73ef5548d198170e),
+    ("sinh", 0x7613f3a21519bd4e),
+    ("cosh", 0xb89c5bbaad371e9e),
+    ("silu", 0x4f7abede7e71d3da),
+    ("gelu_tanh", 0x953cb6e034fff009),
+    ("mish", 0x3b11c41220f62976),
+    ("elu", 0x7ff7ef2b88fe3e85),
+    ("celu", 0x7ff7ef2b88fe3e85),
+    ("selu", 0x609ae874fbed4cab),
     ("sinpi", 0xcc8da634b83db95a),
     ("cospi", 0xb3a9638460d69431),
     ("sin", 0x8b21f715b98879ae),
@@ -161,17 +172,78 @@ fn flushing_devices_divide_like_keeping_ones() {
     }
 }
 
-/// All arguments whose exp or sigmoid is within a factor of 2 of 2^-126: the flush must not depend on the device.
+/// All arguments whose value is within a factor of 2 of 2^-126: the flush must not depend on the device.
 #[test]
 fn flushed_results_agree_at_the_border_on_every_argument() {
-    let (low, high) = ((-86.6f32).to_bits(), (-88.1f32).to_bits());
-    for bits in low..high {
-        let x = f32::from_bits(bits);
-        for f in [Func::Exp, Func::Sigmoid] {
-            let (a, b) = (on32::<Native<true>>(f, x), on32::<Flushing>(f, x));
-            assert_eq!(a.to_bits(), b.to_bits(), "{}({bits:#010x})", f.name());
-            assert!(!a.is_subnormal());
-            check32(f, x);
+    let borders: [(f32, f32, &[Func]); 3] = [
+        (-86.6, -88.1, &[Func::Exp, Func::Sigmoid]),
+        (-91.1, -92.6, &[Func::Silu, Func::Mish]),
+        (-10.07, -10.14, &[Func::GeluTanh]),
+    ];
+    for (low, high, functions) in borders {
+        for bits in low.to_bits()..high.to_bits() {
+            let x = f32::from_bits(bits);
+            for &f in functions {
+                let (a, b) = (on32::<Native<true>>(f, x), on32::<Flushing>(f, x));
+                assert_eq!(a.to_bits(), b.to_bits(), "{}({bits:#010x})", f.name());
+                assert!(!a.is_subnormal());
+                check32(f, x);
+            }
+        }
+    }
+}
+
+#[test]
+fn limits_are_reached_where_they_are_the_nearest_floats() {
+    let last = 1f32.next_down();
+    let steps: [(Func, u32, f32, f32); 5] = [
+        (Func::Expm1, 0xc18a_a122, -last, -1.0),
+        (Func::Elu, 0xc18a_a122, -last, -1.0),
+        (Func::Tanh, 0x4110_2cb3, last, 1.0),
+        (Func::Tanh, 0xc110_2cb3, -last, -1.0),
+        (Func::Sigmoid, 0x418a_a122, last, 1.0),
+    ];
+    for (f, bits, before, limit) in steps {
+        let at = |bits| on32::<Native<true>>(f, f32::from_bits(bits));
+        assert_eq!((at(bits), at(bits + 1)), (before, limit), "{}", f.name());
+    }
+}
+
+/// Arguments whose second-order expansions are exact ties, which terms down to 2^-78 of the result decide.
+#[test]
+fn ties_but_for_a_small_term_are_decided_by_it() {
+    let power = |e: i32| 2f32.powi(e);
+    // σ = 1/2 + x/4 - x³/48: nearer to 1/2 than the tie is.
+    for odd in (1..1000).step_by(2) {
+        let (x, y) = (odd as f32 * power(-23), odd as f32 * power(-23) / 4.0);
+        let below = 0.5 + (y - power(-25));
+        assert_eq!(on32::<Native<true>>(Func::Sigmoid, x), below, "sigmoid({x:e})");
+        let (x, y) = (odd as f32 * power(-24), odd as f32 * power(-24) / 4.0);
+        let above = 0.5 - (y - power(-26));
+        assert_eq!(on32::<Native<true>>(Func::Sigmoid, -x), above, "sigmoid({:e})", -x);
+    }
+    // x·σ = x/2 + x²/4 - x⁴/48, a tie where x = M·2^(s - 23) for an odd M of s + 1 bits.
+    for s in 0..7 {
+        for m in (1u64 << s..2 << s).filter(|m| m % 2 == 1) {
+            let x = m as f64 * 2f64.powi(s - 23);
+            let tie = x / 2.0 + x * x / 4.0;
+            let want = tie.next_down() as f32;
+            assert_eq!(on32::<Native<true>>(Func::Silu, x as f32), want, "silu({x:e})");
+            let want = (x * x / 4.0 - x / 2.0).next_down() as f32;
+            assert_eq!(on32::<Native<true>>(Func::Silu, -x as f32), want, "silu({:e})", -x);
+        }
+    }
+    // x/2 of an odd subnormal is one, and x²/4 breaks it upwards.
+    for k in (1..2000u32).step_by(2) {
+        let x = f32::from_bits(k);
+        for f in [Func::Silu, Func::GeluTanh] {
+            let (above, below) = (on32::<Native<true, true>>(f, x), on32::<Native<true, true>>(f, -x));
+            assert_eq!(
+                (above.to_bits(), below.to_bits()),
+                (k.div_ceil(2), k / 2 | 1 << 31),
+                "{} {k}",
+                f.name()
+            );
         }
     }
 }
@@ -180,9 +252,9 @@ fn flushed_results_agree_at_the_border_on_every_argument() {
 fn kept_subnormal_results_are_close() {
     for bits in ((-87.0f32).to_bits()..(-105.0f32).to_bits()).step_by(7) {
         let x = f32::from_bits(bits);
-        for f in [Func::Exp, Func::Sigmoid] {
+        for f in [Func::Exp, Func::Sigmoid, Func::Silu, Func::Mish] {
             let e = ulp_error(on32::<Native<true, true>>(f, x), reference_f64(f, x as f64, 0.0));
-            assert!(e < 0.8, "{}({bits:#010x}): {e} ULP", f.name());
+            assert!(e <= 0.5 + 1e-9, "{}({bits:#010x}): {e} ULP", f.name());
         }
     }
     for bits in (1..0x80_0000u32).step_by(1001) {
@@ -288,6 +360,65 @@ fn special_values_follow_c99() {
         (Func::Sigmoid, -0.0, 0.5),
         (Func::Sigmoid, inf, 1.0),
         (Func::Sigmoid, -inf, 0.0),
+        (Func::Tanh, tiny, 0.0),
+        (Func::Sigmoid, 110.0, 1.0),
+        (Func::Sigmoid, -110.0, 0.0),
+        (Func::Sinh, 0.0, 0.0),
+        (Func::Sinh, -0.0, -0.0),
+        (Func::Sinh, -tiny, -0.0),
+        (Func::Sinh, inf, inf),
+        (Func::Sinh, -inf, -inf),
+        (Func::Sinh, 89.5, inf),
+        (Func::Sinh, -89.5, -inf),
+        (Func::Sinh, f32::MIN, -inf),
+        (Func::Cosh, 0.0, 1.0),
+        (Func::Cosh, -0.0, 1.0),
+        (Func::Cosh, tiny, 1.0),
+        (Func::Cosh, inf, inf),
+        (Func::Cosh, -inf, inf),
+        (Func::Cosh, -89.5, inf),
+        (Func::Cosh, f32::MAX, inf),
+        (Func::Silu, 0.0, 0.0),
+        (Func::Silu, -0.0, -0.0),
+        (Func::Silu, -tiny, -0.0),
+        (Func::Silu, inf, inf),
+        (Func::Silu, -inf, nan),
+        (Func::Silu, -110.0, -0.0),
+        (Func::Silu, f32::MIN, -0.0),
+        (Func::Silu, f32::MAX, f32::MAX),
+        (Func::Silu, 2.0 * f32::MIN_POSITIVE, f32::MIN_POSITIVE),
+        (Func::GeluTanh, 0.0, 0.0),
+        (Func::GeluTanh, -0.0, -0.0),
+        (Func::GeluTanh, -tiny, -0.0),
+        (Func::GeluTanh, inf, inf),
+        (Func::GeluTanh, -inf, nan),
+        (Func::GeluTanh, f32::MIN, -0.0),
+        (Func::GeluTanh, f32::MAX, f32::MAX),
+        (Func::Mish, 0.0, 0.0),
+        (Func::Mish, -0.0, -0.0),
+        (Func::Mish, -tiny, -0.0),
+        (Func::Mish, inf, inf),
+        (Func::Mish, -inf, nan),
+        (Func::Mish, -110.0, -0.0),
+        (Func::Mish, f32::MIN, -0.0),
+        (Func::Mish, f32::MAX, f32::MAX),
+        (Func::Elu, 0.0, 0.0),
+        (Func::Elu, -0.0, -0.0),
+        (Func::Elu, tiny, 0.0),
+        (Func::Elu, -tiny, -0.0),
+        (Func::Elu, 3.25, 3.25),
+        (Func::Elu, inf, inf),
+        (Func::Elu, -inf, -1.0),
+        (Func::Elu, f32::MIN, -1.0),
+        (Func::Celu, -0.0, -0.0),
+        (Func::Celu, inf, inf),
+        (Func::Celu, -inf, -1.0),
+        (Func::Selu, 0.0, 0.0),
+        (Func::Selu, -0.0, -0.0),
+        (Func::Selu, tiny, 0.0),
+        (Func::Selu, -tiny, -0.0),
+        (Func::Selu, inf, inf),
+        (Func::Selu, f32::MAX, inf),
         (Func::SinPi, 0.0, 0.0),
         (Func::SinPi, -0.0, -0.0),
         (Func::SinPi, 1.0, 0.0),

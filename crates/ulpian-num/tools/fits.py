@@ -97,10 +97,10 @@ def const_pair(name, x, doc):
     return f"/// {doc}\npub const {name}: (f32, f32) = ({float32(hi)}, {float32(lo)});\n"
 
 
-def const_split(name, x, first_bits, doc):
-    """x as three floats, the first of `first_bits` bits."""
+def const_split(name, x, first_bits, second_bits, doc):
+    """x as three floats, the first two of the given bits."""
     a = rounded(x, first_bits)
-    b = single(x - a)
+    b = rounded(x - a, second_bits)
     c = single(x - a - b)
     return f"/// {doc}\npub const {name}: [f32; 3] = [{float32(a)}, {float32(b)}, {float32(c)}];\n"
 

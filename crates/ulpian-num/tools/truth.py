@@ -89,6 +89,21 @@ CASES.update({
     "gelu": (lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2, uniform(-38.5, 9, 250) + uniform(-2, 2, 150) + spread(-1021, 5, 150)),
 })
 
+random.seed("activations")
+TAIL = lambda lo: uniform(lo, -1, 90) + uniform(-5, 5, 80) + small[:50] + uniform(5, 50, 10)
+gelu_y = lambda x: 2 * mp.sqrt(2 / mp.pi) * (x + mp.mpf("0.044715") * x**3)
+SCALE, ALPHA = mp.mpf("1.0507009873554804934193349852946"), mp.mpf("1.6732632423543772848170429916717")
+CASES.update({
+    "sinh": (mp.sinh, spread(-40, 9, 120) + uniform(-3, 3, 80) + reduction[:20] + around(710.4758600739439, 2)),
+    "cosh": (mp.cosh, spread(-10, 9, 120) + uniform(-3, 3, 80) + reduction[:20] + around(-710.4758600739439, 2)),
+    "silu": (lambda x: x / (1 + mp.exp(-x)), TAIL(-751) + spread(-1022, -60, 20)),
+    "gelu_tanh": (lambda x: x / (1 + mp.exp(-gelu_y(x))), TAIL(-21.6) + spread(-1022, -60, 20)),
+    "mish": (lambda x: x * mp.tanh(mp.log1p(mp.exp(x))), TAIL(-751) + spread(-1022, -60, 20)),
+    "elu": (lambda x: x if x > 0 else mp.expm1(x), TAIL(-40)),
+    "celu": (lambda x: x if x > 0 else mp.expm1(x), uniform(-5, 5, 40)),
+    "selu": (lambda x: SCALE * x if x > 0 else SCALE * ALPHA * mp.expm1(x), TAIL(-40) + spread(-1022, 1023, 40)),
+})
+
 if __name__ == "__main__":
     path = os.path.join(os.path.dirname(__file__), "..", "tests", "data", "f64_truth.txt")
     os.makedirs(os.path.dirname(path), exist_ok=True)

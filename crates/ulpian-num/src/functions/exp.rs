@@ -1,7 +1,7 @@
-//! exp, exp2, exp10 and expm1.
+//! exp, exp2, exp10, and the f64 body of expm1.
 //!
 //! b^x: x = k·log_b(2) + r with |r| <= log_b(2)/2 as a pair, and b^r from one polynomial whose first coefficients are
-//! pairs: error below 2^-38.5 relative. The slow path multiplies the significand of x by 96 bits of log2(b), splits the
+//! pairs: error below 2^-37.9. The slow path multiplies the significand of x by 96 bits of log2(b), splits the
 //! product at the binary point, and evaluates 2^t to 2^-59 in fixed point. The scale 2^k goes onto the exponent bits
 //! last. Results that are not normal floats are the slow path's, but for zero and infinity far outside the range.
 //!
@@ -14,14 +14,10 @@ use super::constants::exp as c;
 use super::pair::{fast_two_sum, poly_pair_f32, two_sum};
 use super::wide::{Wide, Word, poly_fixed};
 use super::{
-    INF_BITS, INF_BITS64, d, f, i, l, magnitude_f32, magnitude_f64, poly_f32, poly_f64, pow2_f32, pow2_f64,
-    scale_f32, scale_f64, sign_f32, sign_f64, u, with_sign_f32, with_sign_f64,
+    INF_BITS, INF_BITS64, d, f, i, l, magnitude_f32, magnitude_f64, poly_f64, pow2_f64, scale_f64, sign_f32,
+    sign_f64, u, with_sign_f32, with_sign_f64,
 };
 use crate::real::{Real, Val};
-
-const LOG2E_F32: f32 = std::f32::consts::LOG2_E;
-const LN2_F32: [f32; 2] = [std::f32::consts::LN_2, -0.0000000019046542];
-const EXP_F32: [f32; 6] = [0.5, 0.16666667, 0.041666478, 0.008333192, 0.00139337, 0.00019958467];
 
 const LOG2E_F64: f64 = std::f64::consts::LOG2_E;
 /// The first has 33 bits, so its product with any exponent is exact.
@@ -40,19 +36,7 @@ const EXP_F64: [f64; 11] = [
     0.0000000020919500327140614,
 ];
 
-/// x as (k, r, q) with e^x = 2^k·(1 + r + q), for |x| below about 2^22.
-#[inline(always)]
-pub(super) fn parts_f32<R: Real>(x: Val<R, f32>) -> (Val<R, i32>, Val<R, f32>, Val<R, f32>) {
-    // Adding 1.5·2^23 rounds to an integer and leaves it in the low bits.
-    let t = x.raw_fma(f(LOG2E_F32), f(12582912.0));
-    let k = t.bitcast::<i32>() - i(0x4b40_0000);
-    let kf = t.raw_sub(f(12582912.0));
-    let (r, low) = fast_two_sum(kf.raw_fma(f(-LN2_F32[0]), x), kf.raw_mul(f(-LN2_F32[1])));
-    let p = poly_f32(r, &EXP_F32);
-    (k, r, r.raw_mul(r).raw_fma(p, low.raw_fma(r, low)))
-}
-
-/// As [`parts_f32`], for |x| below about 2^20.
+/// x as (k, r, q) with e^x = 2^k·(1 + r + q), for |x| below about 2^20.
 #[inline(always)]
 pub(super) fn parts_f64<R: Real>(x: Val<R, f64>) -> (Val<R, i64>, Val<R, f64>, Val<R, f64>) {
     let magic = d(6755399441055744.0);
@@ -68,7 +52,7 @@ pub(super) fn parts_f64<R: Real>(x: Val<R, f64>) -> (Val<R, i64>, Val<R, f64>, V
 /// b^x for one b: x = k·log_b(2) + r, and b^r for |r| <= log_b(2)/2.
 pub(super) struct Base {
     log2: f32,
-    /// log_b(2) in three parts, the first of 15 bits.
+    /// log_b(2) in three parts, the first two of 15 bits.
     parts: [f32; 3],
     pairs: [(f32, f32); 5],
     singles: [f32; 4],
@@ -92,12 +76,13 @@ pub(super) fn reduce_f32<R: Real>(x: Val<R, f32>, b: &Base) -> (Val<R, i32>, Val
     if b.parts[1] == 0.0 {
         return (k, first, f(0.0));
     }
+    // Exact where it is below 2^-10, the product being one too; elsewhere `first` is the larger summand.
     let high = minus.raw_fma(f(b.parts[1]), first);
     let error = minus.raw_fma(f(b.parts[1]), first.raw_sub(high));
     (k, high, minus.raw_fma(f(b.parts[2]), error))
 }
 
-/// b^x = 2^k·(h + l), h in [0.7, 1.42], to 2^-38.5.
+/// b^x = 2^k·(h + l), h in [0.7, 1.42], to 2^-37.9.
 #[inline(always)]
 pub(super) fn power_pair_f32<R: Real>(x: Val<R, f32>, b: &Base) -> (Val<R, i32>, Val<R, f32>, Val<R, f32>) {
     let (k, high, low) = reduce_f32(x, b);
@@ -129,8 +114,8 @@ fn power_fast<R: Real>(x: Val<R, f32>, b: &Base, range: Range) -> Candidate<R> {
     Candidate { value, ..y }.doubt_also(outside).unless(known, limit)
 }
 
-/// About twice what the pairs err by.
-const ERROR: f32 = 1.0 / (1u64 << 38) as f32;
+/// A little more than the 2^-37.93 that the pairs err by at the ends of r: the fit's error and the last single coefficient's.
+const ERROR: f32 = 1.125 / (1u64 << 38) as f32;
 
 /// x·words·2^-`unit` as k + t: t signed in units of 2^-63, |t| <= 1/2, cut there; |x| < 2^11.
 #[inline]
@@ -250,35 +235,12 @@ pub(super) fn exp_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
 
 /// e^x - 1 as 2^k·(s + t).
 #[inline(always)]
-pub(super) fn expm1_parts_f32<R: Real>(x: Val<R, f32>) -> (Val<R, i32>, Val<R, f32>, Val<R, f32>) {
-    let (k, r, q) = parts_f32(x);
-    let w = (i(127) - k).int_max(i(0)).shl(i(23)).bitcast::<f32>();
-    let (v, v_low) = two_sum(f(1.0), -w);
-    let (s, e) = fast_two_sum(v, r);
-    (k, s, e.raw_add(v_low.raw_add(q)))
-}
-
-/// e^x - 1 as 2^k·(s + t).
-#[inline(always)]
 pub(super) fn expm1_parts_f64<R: Real>(x: Val<R, f64>) -> (Val<R, i64>, Val<R, f64>, Val<R, f64>) {
     let (k, r, q) = parts_f64(x);
     let w = (l(1023) - k).int_max(l(0)).shl(l(52)).bitcast::<f64>();
     let (v, v_low) = two_sum(d(1.0), -w);
     let (s, e) = fast_two_sum(v, r);
     (k, s, e.raw_add(v_low.raw_add(q)))
-}
-
-#[inline(always)]
-pub(super) fn expm1_f32<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
-    let x = x.flush();
-    let (m, sign) = (magnitude_f32(x), sign_f32(x));
-    // -1 to the last bit from -20 down; infinity from 104 up.
-    let limit = Val::select(sign.lt(i(0)), i(20f32.to_bits() as i32), i(104f32.to_bits() as i32));
-    let (k, s, t) = expm1_parts_f32(with_sign_f32(m.int_min(limit).bitcast(), sign));
-    let y = scale_f32(s.raw_add(t), k);
-    // Below 2^-25 the answer is x; NaN answers itself.
-    let same = m.lt(i(0x3300_0000)).or(m.gt(i(INF_BITS)));
-    Val::select(same, x, y)
 }
 
 #[inline(always)]
@@ -289,12 +251,6 @@ pub(super) fn expm1_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
     let y = scale_f64(s.raw_add(t), k);
     let same = m.lt(l(0x3c90_0000_0000_0000)).or(m.gt(l(INF_BITS64)));
     Val::select(same, x, y)
-}
-
-/// 2^k with k held at -60 or above.
-#[inline(always)]
-pub(super) fn pow2_floor_f32<R: Real>(k: Val<R, i32>) -> Val<R, f32> {
-    pow2_f32(k.int_max(i(-60)))
 }
 
 /// 2^k with k held at -120 or above.

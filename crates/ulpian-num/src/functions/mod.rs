@@ -21,20 +21,24 @@
 //! | hypot | 0.5 (proved) | 0 | 0.5 | 0.51 |
 //! | fmod, remainder | exact | 0 | exact | exact |
 //! | exp | 0.601 | 1,984,331 | 0.554 | 0.58 |
-//! | expm1 | 0.866 | 3,758,693 | 0.692 | 0.85 |
+//! | expm1 | 0.5 (swept) | 0 | 0.692 | 0.85 |
 //! | log | 0.5 (swept) | 0 | 0.522 | 0.6 |
 //! | log2, log10 | 0.5 (swept) | 0 | 0.501 | 0.51 |
 //! | log1p | 0.5 (swept) | 0 | 0.609 | 0.7 |
 //! | asinh, acosh, atanh | 0.5 (swept) | 0 | 0.501 | 0.51 |
 //! | softplus, logsigmoid | 0.5 (swept) | 0 | 0.507 | 0.51 |
-//! | tanh | 0.762 | 2,429,922 | 0.603 | 0.75 |
-//! | sigmoid | 0.601 | 782,053 | 0.509 | 0.6 |
+//! | tanh | 0.5 (swept) | 0 | 0.603 | 0.75 |
+//! | sigmoid | 0.5 (swept) | 0 | 0.509 | 0.6 |
+//! | sinh, cosh, silu, mish, selu | 0.5 (swept) | 0 | 0.501 | 0.51 |
+//! | elu, celu | 0.5 (swept) | 0 | 0.692 | 0.85 |
+//! | gelu_tanh | 0.5 (swept) | 0 | 1.231 | 2.0 |
 //! | sin πx | 0.5 | 0 | 0.614 | 0.7 |
 //! | cos πx | 0.5 | 0 | 0.547 | 0.7 |
 //! | sin, cos, tan | 0.5 | 0 | 0.510 | 0.54 |
 //! | atan, asin, acos | 0.5 | 0 | 0.52 | 0.54 |
 //! | atan2 | 0.5 + 2^-34 | none seen | 0.52 | 0.54 |
 
+mod activation;
 mod arc;
 mod area;
 mod candidate;
@@ -43,6 +47,7 @@ mod div;
 mod erf;
 mod exp;
 mod fmod;
+mod hyper;
 mod hypot;
 mod log;
 mod pair;
@@ -158,7 +163,7 @@ table! {
     Exp2 "exp2" 1 (a, _b): exp::exp2_fast(a), slow exp::exp2_slow(a); exp::exp2_f64(a);
     /// 10^x
     Exp10 "exp10" 1 (a, _b): exp::exp10_fast(a), slow exp::exp10_slow(a); exp::exp10_f64(a);
-    Expm1 "expm1" 1 (a, _b): Candidate::sure(exp::expm1_f32(a)); exp::expm1_f64(a);
+    Expm1 "expm1" 1 (a, _b): hyper::expm1_fast(a), slow hyper::expm1_slow(a); exp::expm1_f64(a);
     Log "log" 1 (a, _b): log::log_fast(a), slow log::log_slow(a); log::log_f64(a);
     Log2 "log2" 1 (a, _b): log::log2_fast(a), slow log::log2_slow(a); log::log2_f64(a);
     Log10 "log10" 1 (a, _b): log::log10_fast(a), slow log::log10_slow(a); log::log10_f64(a);
@@ -178,8 +183,23 @@ table! {
         softplus::logaddexp_f64(a, b);
     /// a·log(b); +0 where a is zero and b is not NaN
     Xlogy "xlogy" 2 (a, b): xlogy::xlogy_fast(a, b), slow xlogy::xlogy_slow(a, b); xlogy::xlogy_f64(a, b);
-    Tanh "tanh" 1 (a, _b): Candidate::sure(tanh::tanh_f32(a)); tanh::tanh_f64(a);
-    Sigmoid "sigmoid" 1 (a, _b): Candidate::sure(sigmoid::sigmoid_f32(a)); sigmoid::sigmoid_f64(a);
+    Tanh "tanh" 1 (a, _b): tanh::tanh_fast(a), slow tanh::tanh_slow(a); tanh::tanh_f64(a);
+    Sigmoid "sigmoid" 1 (a, _b): sigmoid::sigmoid_fast(a), slow sigmoid::sigmoid_slow(a); sigmoid::sigmoid_f64(a);
+    Sinh "sinh" 1 (a, _b): hyper::sinh_fast(a), slow hyper::sinh_slow(a); hyper::sinh_f64(a);
+    Cosh "cosh" 1 (a, _b): hyper::cosh_fast(a), slow hyper::cosh_slow(a); hyper::cosh_f64(a);
+    /// x·sigmoid(x)
+    Silu "silu" 1 (a, _b): activation::silu_fast(a), slow activation::silu_slow(a); activation::silu_f64(a);
+    /// x/2·(1 + tanh(√(2/π)·(x + 0.044715x³)))
+    GeluTanh "gelu_tanh" 1 (a, _b): activation::gelu_tanh_fast(a), slow activation::gelu_tanh_slow(a);
+        activation::gelu_tanh_f64(a);
+    /// x·tanh(softplus(x))
+    Mish "mish" 1 (a, _b): activation::mish_fast(a), slow activation::mish_slow(a); activation::mish_f64(a);
+    /// x, and e^x - 1 below 0
+    Elu "elu" 1 (a, _b): activation::elu_fast(a), slow activation::elu_slow(a); activation::elu_f64(a);
+    /// [`Func::Elu`]: with its alpha of 1 celu is the same function.
+    Celu "celu" 1 (a, _b): activation::elu_fast(a), slow activation::elu_slow(a); activation::elu_f64(a);
+    /// 1.05…·x, and 1.05…·1.67…·(e^x - 1) below 0
+    Selu "selu" 1 (a, _b): activation::selu_fast(a), slow activation::selu_slow(a); activation::selu_f64(a);
     Erf "erf" 1 (a, _b): erf::erf_fast(a), slow erf::erf_slow(a); erf::erf_f64(a);
     Erfc "erfc" 1 (a, _b): erf::erfc_fast(a), slow erf::erfc_slow(a); erf::erfc_f64(a);
     /// x·Φ(x) with the normal distribution Φ: gelu in its erf form

@@ -8,11 +8,11 @@ EDGE = mp.mpf("0.50001")
 
 
 def items():
-    # The first 15 bits: their product with an exponent is exact.
+    # 15 bits: their products with an exponent are exact.
     yield const_single("LOG2_E", L2E, "log2(e).")
-    yield const_split("LN_2", mp.log(2), 15, "ln(2).")
+    yield const_split("LN_2", mp.log(2), 15, 15, "ln(2).")
     yield const_single("LOG2_10", L2T, "log2(10).")
-    yield const_split("LOG10_2", 1 / L2T, 15, "log10(2).")
+    yield const_split("LOG10_2", 1 / L2T, 15, 15, "log10(2).")
     yield const_words("LOG2_E_WORDS", L2E, 95, 3, "log2(e) in units of 2^-95.")
     yield const_words("LOG2_10_WORDS", L2T, 94, 3, "log2(10) in units of 2^-94.")
     one = lambda t: 1

@@ -6,13 +6,13 @@
 pub const LOG2_E: f32 = 1.442695;
 
 /// ln(2).
-pub const LN_2: [f32; 3] = [0.69314575, 1.4286068e-6, 5.497923e-14];
+pub const LN_2: [f32; 3] = [0.69314575, 1.4285906e-6, 1.619851e-11];
 
 /// log2(10).
 pub const LOG2_10: f32 = 3.321928;
 
 /// log10(2).
-pub const LOG10_2: [f32; 3] = [0.3010254, 4.605039e-6, -8.5323445e-14];
+pub const LOG10_2: [f32; 3] = [0.3010254, 4.6049245e-6, 1.1451101e-10];
 
 /// log2(e) in units of 2^-95.
 pub const LOG2_E_WORDS: [u32; 3] = [0xbe87fed0, 0x5c17f0bb, 0xb8aa3b29];

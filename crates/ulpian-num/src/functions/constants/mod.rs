@@ -2,6 +2,7 @@
 // First halves of pairs look like shorter spellings of the standard library's constants, and are exact as they are.
 #![allow(clippy::approx_constant)]
 
+pub(super) mod activation;
 pub(super) mod arc;
 pub(super) mod erf;
 pub(super) mod exp;
