@@ -238,12 +238,7 @@ fn ties_but_for_a_small_term_are_decided_by_it() {
         let x = f32::from_bits(k);
         for f in [Func::Silu, Func::GeluTanh] {
             let (above, below) = (on32::<Native<true, true>>(f, x), on32::<Native<true, true>>(f, -x));
-            assert_eq!(
-                (above.to_bits(), below.to_bits()),
-                (k.div_ceil(2), k / 2 | 1 << 31),
-                "{} {k}",
-                f.name()
-            );
+            assert_eq!((above.to_bits(), below.to_bits()), (k.div_ceil(2), k / 2 | 1 << 31), "{} {k}", f.name());
         }
     }
 }
@@ -268,6 +263,20 @@ fn kept_subnormal_results_are_close() {
         let steep = Func::Atan2.body_f32(Val::<Native<true, true>, f32>::lit(x), Val::lit(3.0)).0;
         assert_eq!(steep, (x as f64 / 3.0) as f32);
         assert_eq!(on32::<Native<true, true>>(Func::Expm1, x), x);
+    }
+}
+
+/// The arguments whose values lie nearest to a boundary between floats, by a search with 300-bit values.
+#[test]
+fn the_hardest_values_round_right() {
+    let cases: &[(Func, u32, u32)] = &[
+        (Func::Log, 0x65d8_90d3, 0x4254_d1f9),
+        (Func::Log1p, 0x3540_0003, 0x353f_ffff),
+        (Func::Log1p, 0xb53f_fffd, 0xb540_0001),
+    ];
+    for &(f, x, want) in cases {
+        let got = on32::<Native<false>>(f, f32::from_bits(x)).to_bits();
+        assert_eq!(got, want, "{}({x:#x})", f.name());
     }
 }
 

@@ -179,7 +179,9 @@ pub(super) fn log1p_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 /// The slow path of [`log1p_fast`].
 #[inline]
 pub(super) fn log1p_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
-    log1p_wide(Wide::from_f32(x)).round_f32()
+    let y = log1p_wide(Wide::from_f32(x)).round_f32();
+    // The one value nearer to a boundary between floats than 64 bits tell: 2^-42.8 of a unit above it.
+    Val::select(x.bitcast::<u32>().equals(u(0x3540_0003)), f(f32::from_bits(0x353f_ffff)), y)
 }
 
 #[inline]
