@@ -52,7 +52,7 @@ fn gated<R: Real>(y: Candidate<R>, x: Val<R, f32>, same: f32, normal: f32, none:
     y.doubt_also(inside.negate()).unless(known, Val::select(below, low, x))
 }
 
-/// x/(1 + e^-x): 81 operations.
+/// x/(1 + e^-x): 82 operations.
 #[inline(always)]
 pub(super) fn silu_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let negative = x.bitcast::<i32>().lt(i(0));
@@ -62,7 +62,7 @@ pub(super) fn silu_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     gated(raised(Candidate::relative(h, low, POWER_ERROR), k), x, 20.0, 87.0, 109.0)
 }
 
-/// x·σ(2√(2/π)·(x + 0.044715x³)): 97 operations.
+/// x·σ(2√(2/π)·(x + 0.044715x³)): 95 operations.
 #[inline(always)]
 pub(super) fn gelu_tanh_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let negative = x.bitcast::<i32>().lt(i(0));
@@ -79,7 +79,7 @@ pub(super) fn gelu_tanh_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     gated(raised(Candidate::relative(h, low, GELU_ERROR), k), x, 6.0, 9.96, 11.0)
 }
 
-/// x·tanh(log(1 + e^x)): 92 operations.
+/// x·tanh(log(1 + e^x)): 93 operations.
 #[inline(always)]
 pub(super) fn mish_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (k, h, low) = power_pair_f32(x, &E);
@@ -91,7 +91,7 @@ pub(super) fn mish_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     gated(raised(Candidate::relative(h, low, POWER_ERROR), k), x, 10.0, 87.0, 109.0)
 }
 
-/// x, and e^x - 1 below 0: 70 operations.
+/// x, and e^x - 1 below 0: 71 operations.
 #[inline(always)]
 pub(super) fn elu_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let bits = x.bitcast::<i32>();
@@ -110,7 +110,7 @@ pub(super) fn elu_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     expm1_slow(x)
 }
 
-/// 1.05…·x, and 1.05…·1.67…·(e^x - 1) below 0: 75 operations.
+/// 1.05…·x, and 1.05…·1.67…·(e^x - 1) below 0: 80 operations.
 #[inline(always)]
 pub(super) fn selu_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bits, m) = (x.bitcast::<i32>(), magnitude_f32(x));

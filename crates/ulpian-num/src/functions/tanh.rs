@@ -19,7 +19,7 @@ const TINY: u32 = 0x3980_0000;
 /// The least argument whose tanh is 1.
 const LIMIT: u32 = 0x4110_2cb4;
 
-/// tanh(x): 76 operations.
+/// tanh(x): 80 operations.
 #[inline(always)]
 pub(super) fn tanh_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (m, sign) = (magnitude_f32(x), sign_f32(x));
