@@ -255,19 +255,68 @@ impl Builder {
                 .collect();
             let any = fast.iter().map(|f| f.1).reduce(|x, y| self.binary(Binary::Or, Dtype::Bool, x, y));
             let Some(any) = any else { continue };
-            let rescue = |me: &mut Builder| {
+            // Kept in variables and taken one at a time by a loop: one copy of the slow path, whose many values then
+            // do not live beside three others'.
+            let vars: Vec<Id> = fast.iter().map(|_| self.var(t)).collect();
+            vars.iter().zip(&fast).for_each(|(&var, f)| self.set(var, f.0));
+            self.when(any, |me| {
                 let slow = me.routine(Routine::Slow(func), d);
-                let lane = |me: &mut Builder, (&(a, b), &(value, doubt)): (&(Id, Id), &(Id, Id))| {
-                    let args = if func.arity() == 2 { vec![slow, a, b] } else { vec![slow, a] };
-                    me.choose(doubt, &[t], |me| vec![me.op(op::FUNCTION_CALL, t, &args)], |_| vec![value])[0]
-                };
-                group.iter().zip(&fast).map(|g| lane(me, g)).collect()
-            };
-            out.extend(
-                self.choose(any, &vec![t; group.len()], rescue, |_| fast.iter().map(|f| f.0).collect()),
-            );
+                me.each_of(group.len() as u32, |me, i| {
+                    let at = |me: &mut Builder, ids: &[Id], d: Dtype| {
+                        let mut picked = ids[0];
+                        for (k, &id) in ids.iter().enumerate().skip(1) {
+                            let k = me.cu(k as u32);
+                            let here = me.test(op::I_EQUAL, i, k);
+                            picked = me.select(d, here, id, picked);
+                        }
+                        picked
+                    };
+                    let doubts: Vec<Id> = fast.iter().map(|f| f.1).collect();
+                    let doubt = at(me, &doubts, Dtype::Bool);
+                    me.when(doubt, |me| {
+                        let mut args = vec![slow, at(me, &group.iter().map(|g| g.0).collect::<Vec<_>>(), d)];
+                        if func.arity() == 2 {
+                            args.push(at(me, &group.iter().map(|g| g.1).collect::<Vec<_>>(), d));
+                        }
+                        let y = me.op(op::FUNCTION_CALL, t, &args);
+                        for (k, &var) in vars.iter().enumerate() {
+                            let k = me.cu(k as u32);
+                            let here = me.test(op::I_EQUAL, i, k);
+                            let old = me.get(t, var);
+                            let new = me.select(d, here, y, old);
+                            me.set(var, new);
+                        }
+                    });
+                });
+            });
+            out.extend(vars.iter().map(|&var| self.get(t, var)));
         }
         out
+    }
+
+    /// `body(i)` for i in 0..count, not to be unrolled.
+    fn each_of(&mut self, count: u32, body: impl FnOnce(&mut Builder, Id)) {
+        const DONT_UNROLL: u32 = 2;
+        let t = self.t_u32();
+        let var = self.var(t);
+        let zero = self.cu(0);
+        self.set(var, zero);
+        let [head, inside, next, merge] = [0; 4].map(|_| self.m.id());
+        self.effect(op::BRANCH, &[head]);
+        self.label(head);
+        let i = self.get(t, var);
+        let end = self.cu(count);
+        let go = self.test(op::U_LESS_THAN, i, end);
+        self.effect(op::LOOP_MERGE, &[merge, next, DONT_UNROLL]);
+        self.effect(op::BRANCH_CONDITIONAL, &[go, inside, merge]);
+        self.label(inside);
+        body(self, i);
+        self.effect(op::BRANCH, &[next]);
+        self.label(next);
+        let i = self.addc(i, 1);
+        self.set(var, i);
+        self.effect(op::BRANCH, &[head]);
+        self.label(merge);
     }
 
     #[inline(never)]
