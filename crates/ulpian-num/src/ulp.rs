@@ -90,17 +90,17 @@ fn erf_series(x: f64) -> f64 {
         sum += term;
         n += 2.0;
     }
-    std::f64::consts::FRAC_2_SQRT_PI * x * sum * gauss(x, 1.0)
+    std::f64::consts::FRAC_2_SQRT_PI * x * sum * gauss(x, 1.0, 0.0)
 }
 
-/// e^(-x²·half), half a power of two; the square's low half is not lost.
-fn gauss(x: f64, half: f64) -> f64 {
+/// e^(lift - x²·half), half a power of two, lift an integer; the square's low half is not lost.
+fn gauss(x: f64, half: f64, lift: f64) -> f64 {
     let high = (x * 1048576.0).round() / 1048576.0;
-    (-high * high * half).exp() * (-(x - high) * (x + high) * half).exp()
+    (lift - high * high * half).exp() * (-(x - high) * (x + high) * half).exp()
 }
 
-/// The upper tail of the normal distribution: a series up to 1, then Laplace's continued fraction.
-fn normal_tail(x: f64) -> f64 {
+/// The upper tail of the normal distribution, times e^lift from 1.25 up: a series, then Laplace's continued fraction.
+fn normal_tail(x: f64, lift: f64) -> f64 {
     if x > 40.0 {
         return 0.0;
     }
@@ -111,7 +111,7 @@ fn normal_tail(x: f64) -> f64 {
     for n in (1..(40.0 + 400.0 / (x * x)) as i32).rev() {
         rest = x + n as f64 / rest;
     }
-    gauss(x, 0.5) / (rest * 2.5066282746310002)
+    gauss(x, 0.5, lift) / (rest * 2.5066282746310002)
 }
 
 /// erfc(x) for x >= 0.
@@ -126,7 +126,7 @@ fn erfc_above(x: f64) -> f64 {
     for n in (1..(40.0 + 200.0 / (x * x)) as i32).rev() {
         rest = x + 0.5 * n as f64 / rest;
     }
-    gauss(x, 1.0) * (0.5 * std::f64::consts::FRAC_2_SQRT_PI) / rest
+    gauss(x, 1.0, 0.0) * (0.5 * std::f64::consts::FRAC_2_SQRT_PI) / rest
 }
 
 /// The function in f64 by the platform's library, within about 2 units of 2^-52 (sin and cos of π after an exact
@@ -206,9 +206,11 @@ pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
         Func::Erfc if a < 0.0 => 2.0 - erfc_above(-a),
         Func::Erfc => erfc_above(a),
         Func::Gelu if a == f64::NEG_INFINITY => f64::NAN,
-        Func::Gelu if a <= 0.0 => a * normal_tail(-a),
+        // Lifted, so that nothing is lost before the last product.
+        Func::Gelu if a < -36.0 => a * normal_tail(-a, 64.0) * 1.603_810_890_548_638e-28,
+        Func::Gelu if a <= 0.0 => a * normal_tail(-a, 0.0),
         Func::Gelu if a > 40.0 => a,
-        Func::Gelu => a - a * normal_tail(a),
+        Func::Gelu => a - a * normal_tail(a, 0.0),
         Func::Sinh => a.sinh(),
         Func::Cosh => a.cosh(),
         Func::Silu => activation::silu(a),
