@@ -440,18 +440,15 @@ impl Builder {
 
     // ---- device memory
 
-    /// The type of a physical pointer to a block that is a run-time array of `elem`, `stride` bytes each. Without
-    /// 64-bit integers the array is one of pairs, so that no (signed) index reaches 2^31.
+    /// The type of a physical pointer to a block that is a run-time array of pairs of `elem`, `stride` bytes each: where
+    /// 64-bit integers are missing, so that no (signed) index reaches 2^31.
     pub fn t_buffer(&mut self, elem: Id, stride: u32) -> Id {
-        let (mut inner, mut step) = (elem, stride);
-        if !self.caps.int64 {
-            let two = self.cu(2);
-            let (pair, new) = self.m.ty(op::TYPE_ARRAY, &[elem, two], 2 + stride);
-            if new {
-                self.m.decorate(pair, &[asm::DECORATION_ARRAY_STRIDE, stride]);
-            }
-            (inner, step) = (pair, 2 * stride);
+        let two = self.cu(2);
+        let (inner, new) = self.m.ty(op::TYPE_ARRAY, &[elem, two], 2 + stride);
+        if new {
+            self.m.decorate(inner, &[asm::DECORATION_ARRAY_STRIDE, stride]);
         }
+        let step = 2 * stride;
         let (array, new) = self.m.ty(op::TYPE_RUNTIME_ARRAY, &[inner], step);
         if new {
             self.m.decorate(array, &[asm::DECORATION_ARRAY_STRIDE, step]);
@@ -465,25 +462,22 @@ impl Builder {
     }
     /// Pointer to element `index` (u32, unsigned) behind `address` (uvec2).
     pub fn element(&mut self, address: Id, elem: Id, stride: u32, index: Id) -> Id {
+        if self.caps.int64 {
+            // In integers: NVIDIA takes the offset inside an array for 32 bits, and wraps at 4 GiB.
+            let (t, p) = (self.t_u64(), self.t_ptr(class::PHYSICAL, elem));
+            let wide = self.op(op::U_CONVERT, t, &[index]);
+            let size = self.cbits(Dtype::I64, u64::from(stride));
+            let offset = self.op(op::I_MUL, t, &[wide, size]);
+            let base = self.bitcast(t, address);
+            let at = self.op(op::I_ADD, t, &[base, offset]);
+            return self.op(op::CONVERT_U_TO_PTR, p, &[at]);
+        }
         let tb = self.t_buffer(elem, stride);
-        let base = if stride < 4 {
-            // Validators refuse a bit cast to a pointer to 8 or 16 bits, but not a conversion.
-            let t = self.t_u64();
-            let wide = self.bitcast(t, address);
-            self.op(op::CONVERT_U_TO_PTR, tb, &[wide])
-        } else {
-            self.bitcast(tb, address)
-        };
+        let base = self.bitcast(tb, address);
         let p = self.t_ptr(class::PHYSICAL, elem);
         let zero = self.cu(0);
-        if self.caps.int64 {
-            let t = self.t_u64();
-            let wide = self.op(op::U_CONVERT, t, &[index]);
-            self.op(op::ACCESS_CHAIN, p, &[base, zero, wide])
-        } else {
-            let (half, odd) = (self.shrc(index, 1), self.andc(index, 1));
-            self.op(op::ACCESS_CHAIN, p, &[base, zero, half, odd])
-        }
+        let (half, odd) = (self.shrc(index, 1), self.andc(index, 1));
+        self.op(op::ACCESS_CHAIN, p, &[base, zero, half, odd])
     }
     pub fn read(&mut self, ty: Id, pointer: Id, align: u32) -> Id {
         self.op(op::LOAD, ty, &[pointer, 2, align])
