@@ -253,7 +253,7 @@ fn what_fits_is_launched_as_ever() {
     let out = matmul(&y, &movement(Movement::Permute(vec![1, 0]), &y));
     let compile = |window| {
         let options = Options { window, ..Options::default() };
-        Program::compile(&[out.clone()], std::slice::from_ref(&x.0), options).unwrap()
+        Program::compile(std::slice::from_ref(&out), std::slice::from_ref(&x.0), options).unwrap()
     };
     let (ever, same, parts) = (compile(Options::WINDOW), compile(10000), compile(1 << 12));
     assert_eq!(ever.explain(), same.explain());

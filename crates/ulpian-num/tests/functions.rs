@@ -240,7 +240,7 @@ fn ties_but_for_a_small_term_are_decided_by_it() {
             let (above, below) = (on32::<Native<true, true>>(f, x), on32::<Native<true, true>>(f, -x));
             assert_eq!(
                 (above.to_bits(), below.to_bits()),
-                (k.div_ceil(2), k / 2 | 1 << 31),
+                (k.div_ceil(2), (k / 2) | (1 << 31)),
                 "{} {k}",
                 f.name()
             );
