@@ -190,6 +190,7 @@ pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
         Func::Xlogy if b.is_nan() => b,
         Func::Xlogy if a == 0.0 => 0.0,
         Func::Xlogy => a * b.ln(),
+        Func::LogSigmoid if a == f64::INFINITY => 0.0,
         Func::LogSigmoid => -reference_f64(Func::Softplus, -a, b),
         Func::Tanh => a.tanh(),
         Func::Sigmoid if a < 0.0 => a.exp() / (1.0 + a.exp()),

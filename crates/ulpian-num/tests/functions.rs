@@ -353,7 +353,7 @@ fn special_values_follow_c99() {
         (Func::Softplus, 110.0, 110.0),
         (Func::Softplus, -110.0, 0.0),
         (Func::Softplus, tiny, std::f32::consts::LN_2),
-        (Func::LogSigmoid, inf, -0.0),
+        (Func::LogSigmoid, inf, 0.0),
         (Func::LogSigmoid, -inf, -inf),
         (Func::LogSigmoid, 110.0, -0.0),
         (Func::LogSigmoid, -110.0, -110.0),

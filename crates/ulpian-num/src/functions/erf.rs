@@ -24,7 +24,7 @@ use super::{
 use crate::real::{Real, Val};
 
 /// More than what the pairs of erf err by, relative to the result.
-const ERF_ERROR: f32 = 1.0 / (1u64 << 38) as f32;
+const ERF_ERROR: f32 = 1.0 / (1u64 << 37) as f32;
 /// The same for the tails.
 const ERROR: f32 = 1.25 / (1u64 << 38) as f32;
 

@@ -97,7 +97,7 @@ macro_rules! table {
             /// Whether every f32 result is the nearest float (0.5 ULP). logaddexp and xlogy miss that by about 2^-34
             /// ULP at most, but for logaddexp's results near zero: see `softplus.rs` and `xlogy.rs`.
             pub const fn correctly_rounded(self) -> bool {
-                let pairs = matches!(self, Func::Pow | Func::LogAddExp | Func::Xlogy);
+                let pairs = matches!(self, Func::Pow | Func::Atan2 | Func::LogAddExp | Func::Xlogy);
                 self.has_slow_f32() && !pairs || matches!(self, Func::Div | Func::Sqrt | Func::Rsqrt | Func::Cbrt | Func::Fmod | Func::Remainder)
             }
             /// The function's f32 fast path; `b` is read by two-place functions only. Where it is in doubt

@@ -91,7 +91,8 @@ pub(super) fn softplus_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
 #[inline(always)]
 pub(super) fn logsigmoid_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let y = softplus_fast(-x);
-    Candidate { value: -y.value, ..y }
+    // Of infinity it is +0, a difference of zeros; where a number's value is too small it is −0.
+    Candidate { value: -y.value, ..y }.unless(x.bitcast::<i32>().equals(i(INF_BITS)), f(0.0))
 }
 
 /// The slow path of [`logsigmoid_fast`].
@@ -102,7 +103,7 @@ pub(super) fn logsigmoid_slow<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
 
 #[inline(always)]
 pub(super) fn logsigmoid_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
-    -softplus_f64(-x)
+    Val::select(x.bitcast::<i64>().equals(l(INF_BITS64)), d(0.0), -softplus_f64(-x))
 }
 
 /// log(e^a + e^b): 138 operations.
