@@ -1,7 +1,7 @@
 //! What the writer must know of a device. Holds no Vulkan types and asks no driver: the device fills it in.
 
-/// Part of every pipeline cache key: raise it whenever the words written for some kernel change.
-pub const WRITER_VERSION: u32 = 8;
+/// Part of every pipeline cache key: raise it whenever the words written for some kernel change, functions included.
+pub const WRITER_VERSION: u32 = 9;
 
 /// Device facts that shape a shader; equal caps give equal words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
