@@ -321,44 +321,52 @@ unsafe fn narrow_u8_body<const FMA: bool, const KEEP: bool>(x: Run) {
 #[inline(always)]
 unsafe fn map_rounded<const FMA: bool, const KEEP: bool>(x: Run, f: Func) {
     const CHUNK: usize = 256;
-    let (step_a, step_b) = ((x.splat & 1 == 0) as usize, (x.splat & 2 == 0) as usize);
+    let (mut a, mut b) = ([0f32; CHUNK], [0f32; CHUNK]);
     let mut doubts = [0u32; CHUNK];
-    // SAFETY: the invariant; a splat operand is read at index 0 alone.
+    let two = f.arity() == 2;
+    let mut start = 0;
+    while start < x.n {
+        let n = (x.n - start).min(CHUNK);
+        // SAFETY: the invariant; a splat operand is read at index 0 alone.
+        unsafe {
+            lanes_of(x.a, x.splat & 1 != 0, start, &mut a[..n]);
+            if two {
+                lanes_of(x.b, x.splat & 2 != 0, start, &mut b[..n]);
+            }
+        }
+        // SAFETY: the invariant: these lanes are `dst`'s, which nothing else refers to.
+        let out = unsafe { std::slice::from_raw_parts_mut(x.dst.cast::<f32>().add(start), n) };
+        // One loop, and no closure in it: a closure that is not inlined loses the instruction set.
+        let mut any = 0;
+        for i in 0..n {
+            let second = if two { b[i] } else { a[i] };
+            let c = f.fast_f32::<Native<FMA, KEEP>>(Val::new(a[i]), Val::new(second));
+            out[i] = c.value.0;
+            doubts[i] = c.doubt.0 as u32;
+            any |= c.doubt.0 as u32;
+        }
+        if any != 0 {
+            for i in (0..n).filter(|i| doubts[*i] != 0) {
+                out[i] = Native::<FMA, KEEP>::slow_f32(f, a[i], if two { b[i] } else { a[i] });
+            }
+        }
+        start += n;
+    }
+}
+
+/// Fills `to` with an operand's lanes from `start` on.
+///
+/// # Safety
+/// [`Run`]'s invariant for one operand of f32 lanes.
+#[inline(always)]
+unsafe fn lanes_of(from: *const u8, splat: bool, start: usize, to: &mut [f32]) {
+    // SAFETY: the caller's promise.
     unsafe {
-        let (d, a, b) = (x.dst.cast::<f32>(), x.a.cast::<f32>(), x.b.cast::<f32>());
-        let mut start = 0;
-        while start < x.n {
-            let n = (x.n - start).min(CHUNK);
-            let mut any = 0;
-            let mut lane = |i: usize, a: f32, b: f32| {
-                let c = f.fast_f32::<Native<FMA, KEEP>>(Val::new(a), Val::new(b));
-                d.add(start + i).write(c.value.0);
-                doubts[i] = c.doubt.0 as u32;
-                any |= c.doubt.0 as u32;
-            };
-            // The index is spelled for each pattern, so that the common ones become vector loops.
-            if f.arity() == 1 || (step_a, step_b) == (1, 1) {
-                let b = if f.arity() == 1 { a } else { b };
-                for i in 0..n {
-                    let at = (start + i) * step_a;
-                    lane(i, a.add(at).read(), b.add(at).read());
-                }
-            } else {
-                for i in 0..n {
-                    lane(i, a.add((start + i) * step_a).read(), b.add((start + i) * step_b).read());
-                }
-            }
-            if any != 0 {
-                for (i, _) in doubts[..n].iter().enumerate().filter(|(_, d)| **d != 0) {
-                    let at = start + i;
-                    let (a, b) = (
-                        a.add(at * step_a).read(),
-                        b.add(if f.arity() == 1 { 0 } else { at * step_b }).read(),
-                    );
-                    d.add(at).write(Native::<FMA, KEEP>::slow_f32(f, a, b));
-                }
-            }
-            start += n;
+        let from = from.cast::<f32>();
+        if splat {
+            to.fill(from.read());
+        } else {
+            std::ptr::copy_nonoverlapping(from.add(start), to.as_mut_ptr(), to.len());
         }
     }
 }
