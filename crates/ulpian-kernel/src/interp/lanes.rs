@@ -321,53 +321,54 @@ unsafe fn narrow_u8_body<const FMA: bool, const KEEP: bool>(x: Run) {
 #[inline(always)]
 unsafe fn map_rounded<const FMA: bool, const KEEP: bool>(x: Run, f: Func) {
     const CHUNK: usize = 256;
-    let (mut a, mut b) = ([0f32; CHUNK], [0f32; CHUNK]);
+    // SAFETY: the invariant: a splat operand has one lane.
+    let same_a = unsafe { (x.splat & 1 != 0).then(|| [x.a.cast::<f32>().read(); CHUNK]) };
+    // SAFETY: the same; `b` is there when the function takes two.
+    let same_b = unsafe { (x.splat & 2 != 0 && f.arity() == 2).then(|| [x.b.cast::<f32>().read(); CHUNK]) };
     let mut doubts = [0u32; CHUNK];
     let two = f.arity() == 2;
     let mut start = 0;
     while start < x.n {
         let n = (x.n - start).min(CHUNK);
-        // SAFETY: the invariant; a splat operand is read at index 0 alone.
-        unsafe {
-            lanes_of(x.a, x.splat & 1 != 0, start, &mut a[..n]);
-            if two {
-                lanes_of(x.b, x.splat & 2 != 0, start, &mut b[..n]);
-            }
-        }
+        // SAFETY: the invariant: what is not splat has these lanes.
+        let (a, b) = unsafe {
+            let a = lanes_of(x.a, same_a.as_ref(), start, n);
+            (a, if two { lanes_of(x.b, same_b.as_ref(), start, n) } else { a })
+        };
         // SAFETY: the invariant: these lanes are `dst`'s, which nothing else refers to.
         let out = unsafe { std::slice::from_raw_parts_mut(x.dst.cast::<f32>().add(start), n) };
         // One loop, and no closure in it: a closure that is not inlined loses the instruction set.
         let mut any = 0;
         for i in 0..n {
-            let second = if two { b[i] } else { a[i] };
-            let c = f.fast_f32::<Native<FMA, KEEP>>(Val::new(a[i]), Val::new(second));
+            let c = f.fast_f32::<Native<FMA, KEEP>>(Val::new(a[i]), Val::new(b[i]));
             out[i] = c.value.0;
             doubts[i] = c.doubt.0 as u32;
             any |= c.doubt.0 as u32;
         }
         if any != 0 {
             for i in (0..n).filter(|i| doubts[*i] != 0) {
-                out[i] = Native::<FMA, KEEP>::slow_f32(f, a[i], if two { b[i] } else { a[i] });
+                out[i] = Native::<FMA, KEEP>::slow_f32(f, a[i], b[i]);
             }
         }
         start += n;
     }
 }
 
-/// Fills `to` with an operand's lanes from `start` on.
+/// `n` lanes of an operand from `start` on: of `same`, if it is one lane used for all.
 ///
 /// # Safety
-/// [`Run`]'s invariant for one operand of f32 lanes.
+/// Without `same`, `from` is valid and aligned for these f32 lanes, for as long as the result lives.
 #[inline(always)]
-unsafe fn lanes_of(from: *const u8, splat: bool, start: usize, to: &mut [f32]) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let from = from.cast::<f32>();
-        if splat {
-            to.fill(from.read());
-        } else {
-            std::ptr::copy_nonoverlapping(from.add(start), to.as_mut_ptr(), to.len());
-        }
+unsafe fn lanes_of<const N: usize>(
+    from: *const u8,
+    same: Option<&[f32; N]>,
+    start: usize,
+    n: usize,
+) -> &[f32] {
+    match same {
+        Some(same) => &same[..n],
+        // SAFETY: the caller's promise.
+        None => unsafe { std::slice::from_raw_parts(from.cast::<f32>().add(start), n) },
     }
 }
 
