@@ -34,7 +34,7 @@ has_target() { # RUSTC
   libs=$("$1" --print target-libdir --target $triple 2>/dev/null) && ls "$libs"/libstd-*.rlib >/dev/null 2>&1
 }
 # The version of the packages that apt would take, 0 if it knows none.
-candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: *\([0-9].*\)$/\1/p' | head -n 1; }
+candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: *\([0-9].*\)$/\1/p' | sed -n 1p; }
 need() { # PACKAGE MINIMUM
   local found
   found=$(candidate "$1")
@@ -101,8 +101,8 @@ printf 'int main(void) { return 0; }\n' >"$dir/probe.c"
 "$linker" "$dir/probe.c" -o "$dir/probe" || die "$linker does not link"
 "$qemu" -L "$sysroot" "$dir/probe" || die "$qemu does not run ARM's programs"
 echo "rustc: $("$rustc" --version)"
-echo "linker: $("$linker" --version | head -n 1)"
-echo "qemu: $("$qemu" --version | head -n 1)"
+echo "linker: $("$linker" --version | sed -n 1p)"
+echo "qemu: $("$qemu" --version | sed -n 1p)"
 
 cd "$here/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}

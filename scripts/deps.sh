@@ -24,21 +24,22 @@ TOOL_PACKAGES="spirv-tools vulkan-tools"
 
 version_of() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || true; }
 major() { local v=${1#*:}; printf '%s' "${v%%[!0-9]*}"; }
-system_icd() { ls /usr/share/vulkan/icd.d/lvp_icd*.json /etc/vulkan/icd.d/lvp_icd*.json 2>/dev/null | head -n 1 || true; }
-system_layer() { ls /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json /etc/vulkan/explicit_layer.d/VkLayer_khronos_validation.json 2>/dev/null | head -n 1 || true; }
+system_icd() { ls /usr/share/vulkan/icd.d/lvp_icd*.json /etc/vulkan/icd.d/lvp_icd*.json 2>/dev/null | sed -n 1p || true; }
+system_layer() { ls /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json /etc/vulkan/explicit_layer.d/VkLayer_khronos_validation.json 2>/dev/null | sed -n 1p || true; }
 mesa_major() {
   if command -v dpkg-query >/dev/null; then
     major "$(version_of mesa-vulkan-drivers)"
   elif command -v vulkaninfo >/dev/null && [ -n "$(system_icd)" ]; then
-    VK_DRIVER_FILES=$(system_icd) vulkaninfo --summary 2>/dev/null | sed -n 's/.*driverInfo *= Mesa \([0-9]*\).*/\1/p' | head -n 1
+    VK_DRIVER_FILES=$(system_icd) vulkaninfo --summary 2>/dev/null | sed -n 's/.*driverInfo *= Mesa \([0-9]*\).*/\1/p' | sed -n 1p
   fi
 }
 vulkan_is_here() {
   local mesa
   [ "$mode" != --fetch ] || return 1
   mesa=$(mesa_major)
+  # No grep -q: it leaves the pipe early, and under pipefail the writer's broken pipe would at times count as "not here".
   [ "${mesa:-0}" -ge $MESA_MIN ] && [ -n "$(system_icd)" ] && [ -n "$(system_layer)" ] &&
-    { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | grep -q 'libvulkan\.so\.1'
+    { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | grep 'libvulkan\.so\.1' >/dev/null
 }
 tools_are_here() { [ "$mode" != --fetch ] && command -v spirv-val spirv-dis spirv-as vulkaninfo >/dev/null; }
 
@@ -48,7 +49,7 @@ if [ "$mode" = --system ]; then
   release=()
   if (. /etc/os-release && [ "$ID/${VERSION_CODENAME:-}" = debian/bookworm ]); then
     release=(-t bookworm-backports)
-    if ! apt-cache policy 2>/dev/null | grep -q bookworm-backports; then
+    if ! apt-cache policy 2>/dev/null | grep bookworm-backports >/dev/null; then
       printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s bookworm-backports main\n' \
         "$(first_mirror debian http://deb.debian.org/debian)" | $sudo tee /etc/apt/sources.list.d/ulpian-backports.list >/dev/null
     fi
@@ -60,7 +61,8 @@ if [ "$mode" = --system ]; then
 fi
 
 want=
-vulkan_is_here || want=$VULKAN_PACKAGES
+vulkan=here
+vulkan_is_here || { vulkan=fetched; want=$VULKAN_PACKAGES; }
 tools_are_here || want="$want $TOOL_PACKAGES"
 if [ -n "$want" ]; then
   stamp="$(. /etc/os-release && printf '%s' "$ID $VERSION_CODENAME") $mode $want"
@@ -77,8 +79,8 @@ if [ -n "$want" ]; then
 fi
 
 # Where the unpacked libraries are: usr/lib/x86_64-linux-gnu and its like, and the same under lib, where Debian 12 keeps a few.
-libs=$(ls -d "$root"/usr/lib/*-linux-gnu* 2>/dev/null | head -n 1 || true)
-more=$(ls -d "$root"/lib/*-linux-gnu* 2>/dev/null | head -n 1 || true)
+libs=$(ls -d "$root"/usr/lib/*-linux-gnu* 2>/dev/null | sed -n 1p || true)
+more=$(ls -d "$root"/lib/*-linux-gnu* 2>/dev/null | sed -n 1p || true)
 absolute() { # FROM TO: a manifest whose library is named by its whole path
   local lib
   lib=$(sed -n 's/.*"library_path" *: *"\([^"]*\)".*/\1/p' "$1")
@@ -88,14 +90,14 @@ absolute() { # FROM TO: a manifest whose library is named by its whole path
 {
   printf '# Written by scripts/deps.sh.\n'
   [ -z "$want" ] || printf 'export PATH=%q:"$PATH"\nexport LD_LIBRARY_PATH=%q${LD_LIBRARY_PATH:+:"$LD_LIBRARY_PATH"}\n' "$root/usr/bin" "$libs${more:+:$more}"
-  if vulkan_is_here; then
+  if [ $vulkan = here ]; then
     icd=$(system_icd)
     layers=$(dirname "$(system_layer)")
   else
     mkdir -p "$deps/vulkan/layers"
     icd=$deps/vulkan/lvp_icd.json
     layers=$deps/vulkan/layers
-    absolute "$(ls "$root"/usr/share/vulkan/icd.d/lvp_icd*.json | head -n 1)" "$icd"
+    absolute "$(ls "$root"/usr/share/vulkan/icd.d/lvp_icd*.json | sed -n 1p)" "$icd"
     absolute "$root/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json" "$layers/VkLayer_khronos_validation.json"
   fi
   # VK_ICD_FILENAMES is what loaders before 1.3.207 read.
@@ -106,11 +108,11 @@ mv "$deps/env.sh.new" "$deps/env.sh"
 
 # The proof is in the running: a software device through this loader, driver and layer.
 . "$deps/env.sh"
-found=$(vulkaninfo --summary 2>/dev/null | sed -n 's/.*driverInfo *= *//p' | head -n 1 || true)
+found=$(vulkaninfo --summary 2>/dev/null | sed -n 's/.*driverInfo *= *//p' | sed -n 1p || true)
 [ -n "$found" ] || { vulkaninfo --summary >&2 || true; die "the Vulkan driver $VK_DRIVER_FILES does not run"; }
 newest=$(printf '%s' "$found" | sed -n 's/^Mesa \([0-9]*\).*/\1/p')
 if [ -n "$newest" ] && [ "$newest" -lt $MESA_MIN ]; then
   die "this release offers Mesa $newest, the tests need $MESA_MIN: use Debian 12 or newer or Ubuntu 24.04 or newer, or set VK_DRIVER_FILES"
 fi
 echo "Vulkan: $found ($VK_DRIVER_FILES)"
-echo "spirv-val: $(spirv-val --version | head -n 1) ($(command -v spirv-val))"
+echo "spirv-val: $(spirv-val --version | sed -n 1p) ($(command -v spirv-val))"

@@ -3,13 +3,14 @@
 
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
-# The mirror the machine already uses, so that proxies and local mirrors are respected.
+# The mirror the machine already uses, so that proxies and local mirrors are respected. Every line is read: a reader that
+# leaves early breaks the writer's pipe, which counts as a failure under pipefail.
 first_mirror() {
   local mirror
   mirror=$(cat /etc/apt/sources.list.d/*.sources 2>/dev/null |
-    awk -v d="/$1/?\$" 'tolower($1) == "uris:" { for (i = 2; i <= NF; i++) if ($i ~ d) { print $i; exit } }')
+    awk -v d="/$1/?\$" 'tolower($1) == "uris:" { for (i = 2; i <= NF; i++) if ($i ~ d && !n++) print $i }')
   [ -n "$mirror" ] || mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
-    awk -v d="/$1/?\$" '$1 == "deb" { for (i = 2; i <= NF; i++) if ($i ~ d) { print $i; exit } }')
+    awk -v d="/$1/?\$" '$1 == "deb" { for (i = 2; i <= NF; i++) if ($i ~ d && !n++) print $i }')
   printf '%s' "${mirror:-$2}"
 }
 
