@@ -7,7 +7,7 @@ use super::isa::per_isa;
 use ulpian_num::functions::ForFunc;
 use ulpian_num::native::Native;
 use ulpian_num::real::{Binary, Compare, Func, Real, Unary, Val};
-use ulpian_num::{Bf16, Dtype, F16};
+use ulpian_num::{Bf16, Dtype, F16, Float};
 
 /// One run of `n` lanes. Bit i of `splat` says that operand i is one lane, used for all.
 ///
@@ -314,61 +314,88 @@ unsafe fn narrow_u8_body<const FMA: bool, const KEEP: bool>(x: Run) {
     unsafe { map1(x, |a: i32| a as u8) }
 }
 
-/// A correctly rounded function: the fast path on vectors, then the slow one on the lanes left in doubt.
+/// Lanes that a function is taken on at a time.
+const CHUNK: usize = 256;
+
+/// The operands of a function: runs of lanes, or one lane used for all.
+struct Operands<D> {
+    x: Run,
+    same_a: Option<[D; CHUNK]>,
+    same_b: Option<[D; CHUNK]>,
+    two: bool,
+}
+
+impl<D: Float> Operands<D> {
+    /// # Safety
+    /// [`Run`]'s invariant, with lanes `D`, as long as the result lives; `b` only if the function takes `two`.
+    #[inline(always)]
+    unsafe fn new(x: Run, two: bool) -> Self {
+        // SAFETY: a splat operand has one lane.
+        let same_a = unsafe { (x.splat & 1 != 0).then(|| [x.a.cast::<D>().read(); CHUNK]) };
+        // SAFETY: the same; `b` is there when the function takes two.
+        let same_b = unsafe { (x.splat & 2 != 0 && two).then(|| [x.b.cast::<D>().read(); CHUNK]) };
+        Operands { x, same_a, same_b, two }
+    }
+
+    /// Result and operands of the chunk that begins at `start`, all of one length; `b` repeats `a` where there is one.
+    #[inline(always)]
+    fn chunk(&mut self, start: usize) -> (&mut [D], &[D], &[D]) {
+        let n = (self.x.n - start).min(CHUNK);
+        // SAFETY: the invariant: `dst` has these lanes and overlaps no operand, and what is not splat has them too.
+        unsafe {
+            let out = std::slice::from_raw_parts_mut(self.x.dst.cast::<D>().add(start), n);
+            let lanes = |from: *const u8| std::slice::from_raw_parts(from.cast::<D>().add(start), n);
+            let a = self.same_a.as_ref().map_or_else(|| lanes(self.x.a), |same| &same[..n]);
+            let b = match &self.same_b {
+                _ if !self.two => a,
+                Some(same) => &same[..n],
+                None => lanes(self.x.b),
+            };
+            (out, a, b)
+        }
+    }
+}
+
+/// A function whose value comes by one path.
+///
+/// # Safety
+/// [`Run`]'s invariant, with lanes `D`.
+#[inline(always)]
+unsafe fn map_call<D: Float, const FMA: bool, const KEEP: bool>(x: Run, f: Func) {
+    // SAFETY: passed on.
+    let mut operands = unsafe { Operands::<D>::new(x, f.arity() == 2) };
+    for start in (0..x.n).step_by(CHUNK) {
+        let (out, a, b) = operands.chunk(start);
+        // No closure around the value here or below: one that is not inlined loses the instruction set.
+        for i in 0..out.len() {
+            out[i] = Native::<FMA, KEEP>::call::<D>(f, a[i], b[i]);
+        }
+    }
+}
+
+/// A correctly rounded function of two paths: the fast one on vectors, then the slow one on the lanes left in doubt.
 ///
 /// # Safety
 /// [`Run`]'s invariant, with f32 lanes.
 #[inline(always)]
 unsafe fn map_rounded<const FMA: bool, const KEEP: bool>(x: Run, f: Func) {
-    const CHUNK: usize = 256;
-    // SAFETY: the invariant: a splat operand has one lane.
-    let same_a = unsafe { (x.splat & 1 != 0).then(|| [x.a.cast::<f32>().read(); CHUNK]) };
-    // SAFETY: the same; `b` is there when the function takes two.
-    let same_b = unsafe { (x.splat & 2 != 0 && f.arity() == 2).then(|| [x.b.cast::<f32>().read(); CHUNK]) };
     let mut doubts = [0u32; CHUNK];
-    let two = f.arity() == 2;
-    let mut start = 0;
-    while start < x.n {
-        let n = (x.n - start).min(CHUNK);
-        // SAFETY: the invariant: what is not splat has these lanes.
-        let (a, b) = unsafe {
-            let a = lanes_of(x.a, same_a.as_ref(), start, n);
-            (a, if two { lanes_of(x.b, same_b.as_ref(), start, n) } else { a })
-        };
-        // SAFETY: the invariant: these lanes are `dst`'s, which nothing else refers to.
-        let out = unsafe { std::slice::from_raw_parts_mut(x.dst.cast::<f32>().add(start), n) };
-        // One loop, and no closure in it: a closure that is not inlined loses the instruction set.
+    // SAFETY: passed on.
+    let mut operands = unsafe { Operands::<f32>::new(x, f.arity() == 2) };
+    for start in (0..x.n).step_by(CHUNK) {
+        let (out, a, b) = operands.chunk(start);
         let mut any = 0;
-        for i in 0..n {
+        for i in 0..out.len() {
             let c = f.fast_f32::<Native<FMA, KEEP>>(Val::new(a[i]), Val::new(b[i]));
             out[i] = c.value.0;
             doubts[i] = c.doubt.0 as u32;
             any |= c.doubt.0 as u32;
         }
         if any != 0 {
-            for i in (0..n).filter(|i| doubts[*i] != 0) {
+            for i in (0..out.len()).filter(|i| doubts[*i] != 0) {
                 out[i] = Native::<FMA, KEEP>::slow_f32(f, a[i], b[i]);
             }
         }
-        start += n;
-    }
-}
-
-/// `n` lanes of an operand from `start` on: of `same`, if it is one lane used for all.
-///
-/// # Safety
-/// Without `same`, `from` is valid and aligned for these f32 lanes, for as long as the result lives.
-#[inline(always)]
-unsafe fn lanes_of<const N: usize>(
-    from: *const u8,
-    same: Option<&[f32; N]>,
-    start: usize,
-    n: usize,
-) -> &[f32] {
-    match same {
-        Some(same) => &same[..n],
-        // SAFETY: the caller's promise.
-        None => unsafe { std::slice::from_raw_parts(from.cast::<f32>().add(start), n) },
     }
 }
 
@@ -382,10 +409,8 @@ unsafe fn call_f32_body<const FMA: bool, const KEEP: bool>(f: Func, x: Run) {
             unsafe {
                 if f.has_slow_f32() {
                     map_rounded::<FMA, KEEP>(self.0, f)
-                } else if f.arity() == 1 {
-                    map1(self.0, |a| Native::<FMA, KEEP>::call::<f32>(f, a, a))
                 } else {
-                    map2(self.0, |a, b| Native::<FMA, KEEP>::call::<f32>(f, a, b))
+                    map_call::<f32, FMA, KEEP>(self.0, f)
                 }
             }
         }
@@ -400,13 +425,7 @@ unsafe fn call_f64_body<const FMA: bool, const KEEP: bool>(f: Func, x: Run) {
         #[inline(always)]
         fn run(self, f: Func) {
             // SAFETY: made below from a run that keeps the invariant.
-            unsafe {
-                if f.arity() == 1 {
-                    map1(self.0, |a| Native::<FMA, false>::call::<f64>(f, a, a))
-                } else {
-                    map2(self.0, |a, b| Native::<FMA, false>::call::<f64>(f, a, b))
-                }
-            }
+            unsafe { map_call::<f64, FMA, false>(self.0, f) }
         }
     }
     f.each(Lanes::<FMA>(x))
