@@ -18,3 +18,7 @@ pub mod ulp;
 pub use dtype::{Bf16, Bool, Dtype, Element, F16, Float, Int, Num};
 pub use native::Native;
 pub use real::{Binary, Compare, Func, Real, Unary, Val};
+
+/// Changes with any source file of this crate: what is made of the functions' bodies and kept, such as a shader in a
+/// cache on disk, is kept under it.
+pub const SOURCE_HASH: &str = env!("SOURCE_HASH");

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "a child of the test on the validation counter"]
+    #[ignore = "a child process of its parent: cargo test -p ulpian-vulkan --lib validation_counter"]
     fn child_makes_a_mistake() {
         let options = Options { validate: true, ..Options::default() };
         let instance = Instance::new(&options).unwrap();

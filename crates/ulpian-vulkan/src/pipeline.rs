@@ -6,7 +6,7 @@
 use crate::cache::Cache;
 use crate::context::Context;
 use crate::dump;
-use crate::spirv::{self, Caps, Shader, WRITER_VERSION};
+use crate::spirv::{self, Caps, Shader, writer_version};
 use ash::vk;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -146,7 +146,7 @@ impl Pipelines {
     }
 
     fn shader(&mut self, kernel: &Prepared, caps: &Caps) -> Result<Shader, DeviceError> {
-        let key = format!("{}|{caps:?}|{WRITER_VERSION}", crate::cache::hex(&kernel.hash));
+        let key = format!("{}|{caps:?}|{}", crate::cache::hex(&kernel.hash), writer_version());
         let mut shader = match self.cache.load("spv", key.as_bytes()).and_then(|b| decode(&b)) {
             Some(shader) => shader,
             None => {

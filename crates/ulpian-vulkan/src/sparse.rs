@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "a child of the test on memory that ends midway"]
+    #[ignore = "a child process of its parent: cargo test -p ulpian-vulkan --lib ends_midway"]
     fn child_runs_out_midway() {
         let options = Options {
             validate: true,

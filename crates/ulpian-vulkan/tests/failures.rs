@@ -227,7 +227,7 @@ fn child(test: &str, variables: &[(&str, &str)]) -> (bool, String) {
 }
 
 #[test]
-#[ignore = "a child of the tests on environment variables and validation"]
+#[ignore = "a child process of its parents: cargo test -p ulpian-vulkan --test failures"]
 fn child_opens_by_environment() {
     match ulpian_vulkan::open(0) {
         Ok(d) => {

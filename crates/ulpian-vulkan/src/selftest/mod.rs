@@ -11,11 +11,8 @@ mod values;
 
 use crate::cache::Cache;
 use crate::device::{Vulkan, usable};
-use crate::spirv::{Caps, WRITER_VERSION};
+use crate::spirv::{Caps, writer_version};
 use ulpian_kernel::device::{DeviceError, Verdict};
-
-/// Raised whenever a test is added or changed: cached verdicts of older ones do not count.
-const TEST_VERSION: u32 = 3;
 
 /// What the self-test found.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +27,7 @@ pub(crate) struct Report {
 pub(crate) fn run(device: &Vulkan, cache: &Cache) -> Result<Report, DeviceError> {
     let faults = &device.context().faults;
     let announced = device.caps().clone();
-    let key = format!("{announced:?}|{WRITER_VERSION}|{TEST_VERSION}");
+    let key = format!("{announced:?}|{}", writer_version());
     let kept = (!faults.plants_selftest()).then(|| cache.load("selftest", key.as_bytes())).flatten();
     if let Some(report) = kept.and_then(|b| decode(&announced, &b)) {
         return Ok(report);

@@ -1,7 +1,9 @@
 //! What the writer must know of a device. Holds no Vulkan types and asks no driver: the device fills it in.
 
-/// Part of every pipeline cache key: raise it whenever the words written for some kernel change, functions included.
-pub const WRITER_VERSION: u32 = 9;
+/// Part of every cache key: the sources of this crate and of the functions it writes out.
+pub fn writer_version() -> String {
+    format!("{}-{}", env!("SOURCE_HASH"), ulpian_num::SOURCE_HASH)
+}
 
 /// Device facts that shape a shader; equal caps give equal words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

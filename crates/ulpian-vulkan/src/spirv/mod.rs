@@ -47,7 +47,7 @@ mod tests;
 
 pub use audit::audit;
 pub use build::WriteError;
-pub use caps::{Caps, WRITER_VERSION};
+pub use caps::{Caps, writer_version};
 
 use asm::{Id, capability, class, op};
 use build::Builder;
