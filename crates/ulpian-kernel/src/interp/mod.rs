@@ -83,4 +83,6 @@ impl RawBuffer {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_products;
+#[cfg(test)]
 mod tests_rows;
