@@ -32,6 +32,18 @@ pub(super) fn grown(room: &mut Room, bytes: usize) -> Result<*mut u8, Stop> {
     room.grown(bytes.max(64)).map(|p| p.as_ptr()).ok_or(Stop::Memory(bytes as u64))
 }
 
+/// Lists grow with a launch's programs, of which there may be millions.
+pub(super) fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), Stop> {
+    if list.len() == list.capacity() {
+        // Doubling, as a push of its own would.
+        let more = list.len().max(16);
+        list.try_reserve(more)
+            .map_err(|_| Stop::Memory((list.len() + more) as u64 * size_of::<T>() as u64))?;
+    }
+    list.push(item);
+    Ok(())
+}
+
 /// Below this many multiplications waking the threads costs more than it saves.
 pub(super) const ALONE: u64 = 1 << 19;
 
@@ -119,28 +131,30 @@ fn batch(call: &Call<'_>, inner: Inner, start: u64, programs: u64) -> Result<Opt
             let reads = [cols.div_ceil(inner.cols), rows.div_ceil(inner.rows)];
             for (i, (key, need)) in both.into_iter().enumerate() {
                 let list = &mut sides[i];
-                let operand = key.0.clone();
-                index[i] = *known[i].entry(key).or_insert_with(|| {
-                    let form = Form { direct: None, offset: 0 };
-                    list.push(Shared {
-                        operand,
-                        program,
-                        terms: own,
-                        span,
-                        need,
-                        reads: 0,
-                        strided: None,
-                        form,
-                    });
-                    list.len() - 1
-                });
+                index[i] = match known[i].get(&key) {
+                    Some(&at) => at,
+                    None => {
+                        let form = Form { direct: None, offset: 0 };
+                        let operand = key.0.clone();
+                        let (reads, strided) = (0, None);
+                        push(
+                            list,
+                            Shared { operand, program, terms: own, span, need, reads, strided, form },
+                        )?;
+                        let bytes = size_of::<(ProductOperand, u32, usize)>() as u64;
+                        known[i].try_reserve(1).map_err(|_| Stop::Memory(list.len() as u64 * bytes))?;
+                        known[i].insert(key, list.len() - 1);
+                        list.len() - 1
+                    }
+                };
                 let shared = &mut list[index[i]];
                 shared.need = shared.need.max(need);
                 shared.reads += reads[i];
             }
             flops += (rows * cols) as u64 * own as u64;
             let [a, b] = index;
-            work.push(Work { program, a, b, rows: (0, rows), cols: (0, cols), sums: None });
+            let (rows, cols) = ((0, rows), (0, cols));
+            push(&mut work, Work { program, a, b, rows, cols, sums: None })?;
             if span < own {
                 break;
             }

@@ -1,7 +1,7 @@
 //! A matrix times a vector: the chains of many outer indices run side by side in vector lanes, and the matrix is read
 //! once, transposed in registers on its way where its terms are the neighbours.
 
-use super::drive::{ALONE, Call, each, grown};
+use super::drive::{ALONE, Call, each, grown, push};
 use super::pack::Strided;
 use super::{Args, Inner, Stop};
 use std::sync::PoisonError;
@@ -46,7 +46,7 @@ pub(super) fn run(call: &Call<'_>, inner: Inner, shape: Product, programs: u64) 
                 return Ok(false);
             }
             flops += (need * terms) as u64;
-            jobs.push(Job { program, matrix, vector, terms, need });
+            push(&mut jobs, Job { program, matrix, vector, terms, need })?;
         }
     }
     let alone = call.cpu.pool.threads() == 1 || flops < ALONE;
