@@ -19,6 +19,8 @@ pub use ulpian_kernel::interp::Isa;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_common;
+#[cfg(test)]
 mod tests_plain;
 #[cfg(test)]
 mod tests_product;

@@ -1,66 +1,20 @@
 //! Products of doubles and integers against the oracle, bit for bit; and the memory that packing takes.
 
+use crate::tests_common::{Form, U, devices, product, upload};
 use crate::{Cpu, Isa, Options};
 use ulpian_kernel::device::{Binding, Device, DeviceError, Launch, Prepared};
 use ulpian_kernel::interp::oracle;
-use ulpian_kernel::ir::{Access, Contract, Kernel, Operand, Unit};
-use ulpian_kernel::record::{Traced, record};
+use ulpian_kernel::ir::{Access, Contract, Kernel};
+use ulpian_kernel::record::record;
 use ulpian_num::Dtype;
-use ulpian_num::real::Val;
-
-type U = Val<Traced, u32>;
-
-#[derive(Clone, Copy, Debug)]
-struct Form {
-    dtype: Dtype,
-    tile: (u32, u32),
-    a_transposed: bool,
-    b_transposed: bool,
-    /// Operands are computed lane by lane.
-    lanes: bool,
-}
 
 /// `C = op(A) op(B)`.
 fn matmul(f: Form) -> Kernel {
     record("matmul", false, |r| {
-        let a = r.buffer(f.dtype, Access::Read);
-        let b = r.buffer(f.dtype, Access::Read);
+        let (a, b) = (r.buffer(f.dtype, Access::Read), r.buffer(f.dtype, Access::Read));
         let c = r.buffer(f.dtype, Access::Write);
-        let (m, n, k) = (r.param(), r.param(), r.param());
-        let (tm, tn) = f.tile;
-        let tiles_n = (n + U::lit(tn - 1)).quot(U::lit(tn));
-        let pid = r.program_id();
-        let (i0, j0) = (pid.quot(tiles_n) * U::lit(tm), pid.rem(tiles_n) * U::lit(tn));
-        let (zero, one) = (U::lit(0), U::lit(1));
-        let (am, ak) = if f.a_transposed { (one, m) } else { (k, one) };
-        let (bn, bk) = if f.b_transposed { (k, one) } else { (one, n) };
-        let side = |buffer, outer0: U, limit: U, os: U, ks: U| Operand::Strided {
-            buffer,
-            base: zero.0,
-            outer0: outer0.0,
-            outer_limit: limit.0,
-            outer_stride: os.0,
-            k_stride: ks.0,
-            unit: Unit::Neither,
-            aligned: false,
-        };
-        let (sa, sb) = if f.lanes {
-            let sa = r.lanes_operand(0, tm, 8, |r, o, kk| {
-                let row = i0 + o;
-                r.load(a, row * am + kk * ak, Some(row.lt(m)), 0, false)
-            });
-            let sb = r.lanes_operand(1, tn, 8, |r, o, kk| {
-                let col = j0 + o;
-                r.load(b, kk * bk + col * bn, Some(col.lt(n)), 0, false)
-            });
-            (sa, sb)
-        } else {
-            (side(a, i0, m, am, ak), side(b, j0, n, bn, bk))
-        };
-        let p = r.contract(f.dtype, tm, tn, Contract { k: k.0, a: sa, b: sb });
-        let row = i0 + r.iota(tm, 0);
-        let col = j0 + r.iota(tn, 1);
-        r.store(c, row * n + col, Some(row.lt(m).and(col.lt(n))), p, false);
+        let p = product(r, f, a, b);
+        r.store(c, p.index, Some(p.inside), p.value, false);
     })
     .unwrap()
 }
@@ -103,33 +57,12 @@ fn same(dtype: Dtype, x: &[u8], y: &[u8]) -> bool {
     x == y || nan(x) && nan(y)
 }
 
-fn devices() -> Vec<Cpu> {
-    let mut all = vec![];
-    for isa in Isa::ALL.into_iter().filter(|i| i.available()) {
-        for threads in [1, 3] {
-            all.push(Cpu::new(Options { threads: Some(threads), isa: Some(isa) }).unwrap());
-        }
-    }
-    all
-}
-
-fn programs(f: Form, m: usize, n: usize) -> u64 {
-    (m.div_ceil(f.tile.0 as usize) * n.div_ceil(f.tile.1 as usize)) as u64
-}
-
 fn launch(cpu: &Cpu, f: Form, (m, n, k): (usize, usize, usize), data: &[Vec<u8>]) -> (Launch, Binding) {
-    let bindings: Vec<Binding> = data
-        .iter()
-        .map(|d| {
-            let b = Binding { memory: cpu.allocate(d.len() as u64).unwrap(), offset: 0 };
-            cpu.upload(&b, d).unwrap();
-            b
-        })
-        .collect();
+    let bindings = upload(cpu, data);
     let out = bindings[2].clone();
     let params = vec![m as u32, n as u32, k as u32];
     let kernel = Prepared::new(matmul(f));
-    (Launch { kernel, bindings, params, programs: programs(f, m, n) }, out)
+    (Launch { kernel, bindings, params, programs: f.programs(m, n) }, out)
 }
 
 fn check(cpus: &[Cpu], f: Form, shape: (usize, usize, usize), nasty: bool) {
@@ -142,7 +75,7 @@ fn check(cpus: &[Cpu], f: Form, shape: (usize, usize, usize), nasty: bool) {
         vec![0; m * n * size],
     ];
     let mut want = data.to_vec();
-    oracle::run(&matmul(f), programs(f, m, n), &mut want, &[m as u32, n as u32, k as u32]).unwrap();
+    oracle::run(&matmul(f), f.programs(m, n), &mut want, &[m as u32, n as u32, k as u32]).unwrap();
     for cpu in cpus {
         let (launch, out) = launch(cpu, f, shape, &data);
         cpu.run(&launch).unwrap();
@@ -165,6 +98,7 @@ fn forms(dtype: Dtype) -> Vec<Form> {
             a_transposed: i & 1 > 0,
             b_transposed: i & 2 > 0,
             lanes: i & 4 > 0,
+            keep: false,
         })
         .collect()
 }
@@ -228,7 +162,14 @@ fn packing_in_spans_along_k_changes_no_bit() {
             .collect();
         for lanes in [false, true] {
             for dtype in [Dtype::F32, Dtype::F64, Dtype::I32] {
-                let f = Form { dtype, tile: (32, 64), a_transposed: false, b_transposed: true, lanes };
+                let f = Form {
+                    dtype,
+                    tile: (32, 64),
+                    a_transposed: false,
+                    b_transposed: true,
+                    lanes,
+                    keep: false,
+                };
                 check(&cpus, f, (40, 70, 5000), false);
                 check(&cpus, Form { a_transposed: true, b_transposed: false, ..f }, (3, 40, 3100), false);
                 check(&cpus, Form { tile: (1, 16), ..f }, (1, 1, 9000), false);
@@ -240,7 +181,14 @@ fn packing_in_spans_along_k_changes_no_bit() {
 #[test]
 fn memory_for_packing_stays_below_its_limit_however_long_the_chains() {
     let limit = 1 << 20;
-    let f = Form { dtype: Dtype::F32, tile: (1, 16), a_transposed: false, b_transposed: false, lanes: true };
+    let f = Form {
+        dtype: Dtype::F32,
+        tile: (1, 16),
+        a_transposed: false,
+        b_transposed: false,
+        lanes: true,
+        keep: false,
+    };
     let mut first = None;
     for isa in Isa::ALL.into_iter().filter(|i| i.available()) {
         let cpu = limited(2, Some(isa), limit);

@@ -1,70 +1,25 @@
 //! The tuned product against the oracle, bit for bit, on every thread count and instruction set.
 
-use crate::{Cpu, Isa, Options};
+use crate::Cpu;
+use crate::tests_common::{Form, devices, product, upload};
 use ulpian_kernel::device::{Binding, Device, Launch, Prepared};
 use ulpian_kernel::interp::oracle;
-use ulpian_kernel::ir::{Access, Contract, Kernel, Operand, Unit};
+use ulpian_kernel::ir::{Access, Kernel};
 use ulpian_kernel::record::{Traced, record};
 use ulpian_num::Dtype;
 use ulpian_num::real::Val;
 
-type U = Val<Traced, u32>;
-
-#[derive(Clone, Copy, Debug)]
-struct Form {
-    dtype: Dtype,
-    tile: (u32, u32),
-    a_transposed: bool,
-    b_transposed: bool,
-    lanes: bool,
-    keep: bool,
-}
-
 /// `C = relu(op(A) op(B) + bias)`.
 fn matmul(f: Form) -> Kernel {
     record("matmul", f.keep, |r| {
-        let a = r.buffer(f.dtype, Access::Read);
-        let b = r.buffer(f.dtype, Access::Read);
+        let (a, b) = (r.buffer(f.dtype, Access::Read), r.buffer(f.dtype, Access::Read));
         let bias = r.buffer(Dtype::F32, Access::Read);
         let c = r.buffer(Dtype::F32, Access::Write);
-        let (m, n, k) = (r.param(), r.param(), r.param());
-        let (tm, tn) = f.tile;
-        let tiles_n = (n + U::lit(tn - 1)).quot(U::lit(tn));
-        let pid = r.program_id();
-        let (i0, j0) = (pid.quot(tiles_n) * U::lit(tm), pid.rem(tiles_n) * U::lit(tn));
-        let (zero, one) = (U::lit(0), U::lit(1));
-        let (am, ak) = if f.a_transposed { (one, m) } else { (k, one) };
-        let (bn, bk) = if f.b_transposed { (k, one) } else { (one, n) };
-        let side = |buffer, outer0: U, limit: U, os: U, ks: U| Operand::Strided {
-            buffer,
-            base: zero.0,
-            outer0: outer0.0,
-            outer_limit: limit.0,
-            outer_stride: os.0,
-            k_stride: ks.0,
-            unit: Unit::Neither,
-            aligned: false,
-        };
-        let (sa, sb) = if f.lanes {
-            let sa = r.lanes_operand(0, tm, 8, |r, o, kk| {
-                let row = i0 + o;
-                r.load(a, row * am + kk * ak, Some(row.lt(m)), 0, false)
-            });
-            let sb = r.lanes_operand(1, tn, 8, |r, o, kk| {
-                let col = j0 + o;
-                r.load(b, kk * bk + col * bn, Some(col.lt(n)), 0, false)
-            });
-            (sa, sb)
-        } else {
-            (side(a, i0, m, am, ak), side(b, j0, n, bn, bk))
-        };
-        let p = r.contract(Dtype::F32, tm, tn, Contract { k: k.0, a: sa, b: sb });
-        let row = i0 + r.iota(tm, 0);
-        let col = j0 + r.iota(tn, 1);
-        let v = r.load(bias, col, Some(col.lt(n)), 0, false);
-        let s = Val::<Traced, f32>::new(p) + Val::new(v);
+        let p = product(r, f, a, b);
+        let v = r.load(bias, p.column, Some(p.in_columns), 0, false);
+        let s = Val::<Traced, f32>::new(p.value) + Val::new(v);
         let y = Val::select(s.le(Val::lit(0.0)), Val::lit(0.0), s);
-        r.store(c, row * n + col, Some(row.lt(m).and(col.lt(n))), y.0, false);
+        r.store(c, p.index, Some(p.inside), y.0, false);
     })
     .unwrap()
 }
@@ -91,16 +46,6 @@ fn bytes(d: Dtype, v: &[f32]) -> Vec<u8> {
         .collect()
 }
 
-fn devices() -> Vec<Cpu> {
-    let mut all = vec![];
-    for isa in Isa::ALL.into_iter().filter(|i| i.available()) {
-        for threads in [1, 3] {
-            all.push(Cpu::new(Options { threads: Some(threads), isa: Some(isa) }).unwrap());
-        }
-    }
-    all
-}
-
 fn check(cpus: &[Cpu], f: Form, (m, n, k): (usize, usize, usize), scale: f32, nasty: bool) {
     let kernel = matmul(f);
     let mut seed = (m * 31 + n * 7 + k) as u64;
@@ -112,19 +57,12 @@ fn check(cpus: &[Cpu], f: Form, (m, n, k): (usize, usize, usize), scale: f32, na
         vec![0; m * n * 4],
     ];
     let params = [m as u32, n as u32, k as u32];
-    let programs = (m.div_ceil(f.tile.0 as usize) * n.div_ceil(f.tile.1 as usize)) as u64;
+    let programs = f.programs(m, n);
     let mut want = data.to_vec();
     oracle::run(&kernel, programs, &mut want, &params).unwrap();
     let kernel = Prepared::new(kernel);
     for cpu in cpus {
-        let bindings: Vec<Binding> = data
-            .iter()
-            .map(|d| {
-                let b = Binding { memory: cpu.allocate(d.len() as u64).unwrap(), offset: 0 };
-                cpu.upload(&b, d).unwrap();
-                b
-            })
-            .collect();
+        let bindings = upload(cpu, &data);
         let out = bindings[3].clone();
         cpu.run(&Launch { kernel: kernel.clone(), bindings, params: params.to_vec(), programs }).unwrap();
         let mut have = vec![0; m * n * 4];

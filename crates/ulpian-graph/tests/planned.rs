@@ -6,21 +6,13 @@ mod graphs;
 #[path = "common/plain.rs"]
 mod plain;
 use common::data;
-use graphs::{download, grow, input, same, upload};
+use graphs::{cpu, download, grow, input, same, upload};
 use plain::{Body, CHECK, gather, map, matmul, movement, reduce};
 use proptest::prelude::*;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use ulpian_graph::{GraphError, HostTensor, Movement, Node, Options, Program, native};
-use ulpian_kernel::device::Device;
 use ulpian_kernel::ir::Combine;
 use ulpian_num::Dtype;
-
-fn cpu() -> Arc<dyn Device> {
-    static CPU: LazyLock<Arc<dyn Device>> = LazyLock::new(|| {
-        Arc::new(ulpian_cpu::Cpu::new(Default::default()).expect("the CPU is always there"))
-    });
-    CPU.clone()
-}
 
 /// Runs `outputs` fused and unfused, twice each, on the CPU and on the oracle, and compares with the plain reading.
 fn check(outputs: &[Node], inputs: &[(Node, HostTensor)]) -> Result<Program, String> {

@@ -6,7 +6,7 @@ mod graphs;
 #[path = "common/plain.rs"]
 mod plain;
 use common::oracle::OracleDevice;
-use graphs::{download, grow, input, same, upload};
+use graphs::{cpu, download, grow, input, same, upload};
 use plain::{Body, CHECK, gather, map, matmul, movement, reduce};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
@@ -14,13 +14,6 @@ use ulpian_graph::{GraphError, HostTensor, Movement, Node, Options, Program, Ten
 use ulpian_kernel::device::Device;
 use ulpian_kernel::ir::Combine;
 use ulpian_num::Dtype;
-
-fn cpu() -> Arc<dyn Device> {
-    static CPU: LazyLock<Arc<dyn Device>> = LazyLock::new(|| {
-        Arc::new(ulpian_cpu::Cpu::new(Default::default()).expect("the CPU is always there"))
-    });
-    CPU.clone()
-}
 
 /// The first Vulkan device, where there is one.
 fn gpu() -> Option<Arc<dyn Device>> {

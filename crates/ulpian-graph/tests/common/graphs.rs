@@ -4,11 +4,18 @@
 
 use crate::common::data;
 use crate::plain::{Body, gather, map, matmul, movement, reduce};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use ulpian_graph::{HostTensor, Movement, Node, TensorType, native};
 use ulpian_kernel::device::{Binding, Device, Memory};
 use ulpian_kernel::ir::Combine;
 use ulpian_num::Dtype;
+
+pub fn cpu() -> Arc<dyn Device> {
+    static CPU: LazyLock<Arc<dyn Device>> = LazyLock::new(|| {
+        Arc::new(ulpian_cpu::Cpu::new(Default::default()).expect("the CPU is always there"))
+    });
+    CPU.clone()
+}
 
 pub fn upload(device: &dyn Device, t: &HostTensor) -> Arc<dyn Memory> {
     let memory = device.allocate(t.bytes.len() as u64).expect("memory");
