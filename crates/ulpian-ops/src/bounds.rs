@@ -6,8 +6,6 @@ use ulpian_num::Dtype;
 /// Source of the bound of one IEEE operation.
 const IEEE: &str = "IEEE 754-2019 5.4.1: correctly rounded; a half result is rounded twice, which is harmless for one \
                     operation as 24 >= 2p + 2 (Figueroa, When is double rounding innocuous?, 1995)";
-const FUNCTION: &str = "the largest of the bounds that ulpian-num states and tests for its functions, 0.87 ULP in f32 (all \
-                        2^32 inputs) and 0.85 in f64 (samples); a half result adds one rounding";
 const MOVES: &str = "moves, selects, comparisons and wrapping integer arithmetic are exact";
 
 pub(crate) fn exact() -> Tolerance {
@@ -17,17 +15,6 @@ pub(crate) fn exact() -> Tolerance {
 /// One correctly rounded operation.
 pub(crate) fn rounded(output: Dtype) -> Tolerance {
     if output.is_float() { Tolerance::Ulp { ulp: 0.5, source: IEEE } } else { exact() }
-}
-
-/// One elementary function of [`ulpian_num::Func`].
-pub(crate) fn function(output: Dtype) -> Tolerance {
-    let ulp = match output {
-        Dtype::F32 => 0.9,
-        Dtype::F64 => 0.9,
-        // 1 ULP of f32 is 2^-13 of f16's and 2^-16 of bf16's.
-        _ => 0.5 + 1.0 / 4096.0,
-    };
-    Tolerance::Ulp { ulp, source: FUNCTION }
 }
 
 /// Significand bits and least normal exponent.

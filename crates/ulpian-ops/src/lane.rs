@@ -23,17 +23,17 @@ pub enum Lane<R: Real> {
 
 /// Applies a function generic over the float dtype.
 macro_rules! float {
-    ($f:path, $a:expr) => {
+    ($f:expr, $a:expr) => {
         match $a {
-            $crate::lane::Lane::F32(a) => $crate::lane::Lane::F32($f(a)),
-            $crate::lane::Lane::F64(a) => $crate::lane::Lane::F64($f(a)),
+            $crate::lane::Lane::F32(a) => $crate::lane::Lane::F32(($f)(a)),
+            $crate::lane::Lane::F64(a) => $crate::lane::Lane::F64(($f)(a)),
             other => other,
         }
     };
-    ($f:path, $a:expr, $b:expr) => {
+    ($f:expr, $a:expr, $b:expr) => {
         match ($a, $b) {
-            ($crate::lane::Lane::F32(a), $crate::lane::Lane::F32(b)) => $crate::lane::Lane::F32($f(a, b)),
-            ($crate::lane::Lane::F64(a), $crate::lane::Lane::F64(b)) => $crate::lane::Lane::F64($f(a, b)),
+            ($crate::lane::Lane::F32(a), $crate::lane::Lane::F32(b)) => $crate::lane::Lane::F32(($f)(a, b)),
+            ($crate::lane::Lane::F64(a), $crate::lane::Lane::F64(b)) => $crate::lane::Lane::F64(($f)(a, b)),
             (other, _) => other,
         }
     };

@@ -32,6 +32,7 @@ pub mod contract;
 pub mod conv;
 pub mod create;
 pub mod detach;
+pub mod functions;
 pub mod gather;
 pub mod loss;
 pub mod movement;
@@ -52,6 +53,15 @@ pub use contract::matmul;
 pub use conv::{Geometry, conv2d};
 pub use create::{full, iota, like, ones, positions, zeros};
 pub use detach::detach;
+pub use functions::activation::{
+    Approximate, gelu, gelu_erf, gelu_tanh, logsigmoid, mish, selu, sigmoid, silu,
+};
+pub use functions::exponential::{exp, exp2, exp10, expm1, log, log1p, log2, log10, logaddexp, pow, xlogy};
+pub use functions::hyperbolic::{acosh, asinh, atanh, cosh, sinh, tanh};
+pub use functions::parametric::{celu, elu, softplus};
+pub use functions::root::{cbrt, hypot, reciprocal, rsqrt, sqrt};
+pub use functions::special::{erf, erfc};
+pub use functions::trigonometric::{acos, asin, atan, atan2, cos, cospi, sin, sinpi, tan};
 pub use gather::{gather, index_add, index_select};
 pub use loss::{Reduction, cross_entropy, nll, one_hot};
 pub use movement::{
@@ -63,10 +73,7 @@ pub use random::{key, normal, uniform};
 pub use reduce::{amax, amin, argmax, argmax_as, argmin, mean, mean_kept, sum, sum_kept};
 pub use select::select;
 pub use softmax::{log_softmax, softmax};
-pub use unary::{
-    abs, clamp_min, exp, expm1, is_positive, log, log1p, neg, reciprocal, relu, sigmoid, sign, silu, sqrt,
-    square, tanh,
-};
+pub use unary::{abs, clamp_min, is_positive, neg, relu, sign, square};
 
 use pointwise::Map;
 use std::sync::Arc;
@@ -112,15 +119,7 @@ pub fn catalogue() -> Vec<Arc<dyn Op>> {
         Map::arc(unary::Abs),
         Map::arc(unary::Sign),
         Map::arc(unary::Square),
-        Map::arc(unary::Sqrt),
-        Map::arc(unary::Reciprocal),
-        Map::arc(unary::Exp),
-        Map::arc(unary::Expm1),
-        Map::arc(unary::Log),
-        Map::arc(unary::Log1p),
         Map::arc(unary::Relu),
-        Map::arc(unary::Tanh),
-        Map::arc(unary::Sigmoid),
         Map::arc(cast::Cast { to: Dtype::F32 }),
         Arc::new(create::Iota { dtype: Dtype::I32, len: 1, high: false }),
         Arc::new(detach::Detach),
@@ -168,6 +167,7 @@ pub fn catalogue() -> Vec<Arc<dyn Op>> {
         Movement::Window { axis: 0, size: 1, stride: 1, dilation: 1 },
         Movement::Unwindow { axis: 0, length: 1, stride: 1, dilation: 1 },
     ];
+    ops.extend(functions::ops());
     ops.extend(movements.map(|m| Arc::new(movement::Move(m)) as Arc<dyn Op>));
     ops
 }

@@ -14,11 +14,11 @@ use crate::bounds::{depth, flush_loss, just_outside, unit};
 use crate::compare::eq;
 use crate::create::{positions, zeros};
 use crate::error::{arity, axis_of, dtype_error, front_axis, no_gradient};
+use crate::functions::exponential::{exp, log1p};
 use crate::movement::{expand, lead_all};
 use crate::reduce::{accurate_sum, extremum_kept, groups, in_single, position_kept, sum_kept};
 use crate::sample::{FLOATS, host, sample, wave};
 use crate::select::select;
-use crate::unary::{exp, log1p};
 use std::sync::Arc;
 use ulpian_graph::{
     BatchRule, Differentiation, Lowering, Node, Op, OpError, RefTensor, Sample, Tangent, TensorType,

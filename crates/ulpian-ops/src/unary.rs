@@ -1,11 +1,11 @@
-//! Functions of one tensor: signs and powers, exponentials and logarithms, activations.
+//! Simple functions of one tensor: signs, squares, relu. The elementary functions are in `functions`.
 //!
-//! Each is one formula over `R: Real`; the elementary functions themselves live in `ulpian-num`, with their bounds.
+//! Each is one formula over `R: Real`.
 
 use crate::arithmetic::add;
-use crate::arithmetic::{FLOATING, NUMBERS, div, mul, same_float, same_number};
-use crate::bounds::{exact, function, rounded};
-use crate::compare::{eq, gt, le};
+use crate::arithmetic::{FLOATING, NUMBERS, mul, same_float, same_number};
+use crate::bounds::{exact, rounded};
+use crate::compare::{gt, le};
 use crate::create::like;
 use crate::error::no_gradient;
 use crate::lane::{Lane, float, num};
@@ -13,7 +13,7 @@ use crate::pointwise::{Map, Number, Pointwise, apply};
 use crate::sample::{self, FLOATS, INTS};
 use crate::select::select;
 use ulpian_graph::{Differentiation, Node, OpError, Sample, Tangent, Tolerance};
-use ulpian_num::{Dtype, Element, Float, Num, Real, Val};
+use ulpian_num::{Dtype, Float, Num, Real, Val};
 
 /// States every item of one op; none has a default.
 macro_rules! unary {
@@ -87,11 +87,6 @@ fn unchanged(i: i64) -> i64 {
     i
 }
 
-/// A constant of any float lane.
-fn lit<R: Real, D: Float>(x: f32) -> Val<R, D> {
-    let bits = if D::DTYPE == Dtype::F64 { f64::from(x).bits() } else { x.bits() };
-    Val::lit(D::from_bits(bits))
-}
 fn zero<R: Real, D: Num>() -> Val<R, D> {
     Val::lit(D::default())
 }
@@ -144,72 +139,6 @@ unary! {
     transpose: |_c| curved("square"), tolerance: rounded, samples: NUMERIC, smooth: true, positive: false
 }
 
-fn sqrt_lane<R: Real, D: Float>(x: Val<R, D>) -> Val<R, D> {
-    x.sqrt()
-}
-unary! {
-    /// `√x`, correctly rounded; NaN below −0.
-    Sqrt, sqrt, torch: "x.sqrt()", takes: FLOATING by same_float,
-    lanes: float sqrt_lane, float: f64::sqrt, int: unchanged,
-    differentiation: CURVED, jvp: |_x, y, t| div(t, &add(y, y)?)?,
-    transpose: |_c| curved("sqrt"), tolerance: rounded, samples: FLOATS, smooth: true, positive: true
-}
-
-fn reciprocal_lane<R: Real, D: Float>(x: Val<R, D>) -> Val<R, D> {
-    lit(1.0) / x
-}
-unary! {
-    /// `1/x`, correctly rounded.
-    Reciprocal, reciprocal, torch: "x.reciprocal()", takes: FLOATING by same_float,
-    lanes: float reciprocal_lane, float: |x: f64| 1.0 / x, int: unchanged,
-    differentiation: CURVED, jvp: |_x, y, t| neg(&mul(t, &mul(y, y)?)?)?,
-    transpose: |_c| curved("reciprocal"), tolerance: rounded, samples: FLOATS, smooth: true, positive: false
-}
-
-fn exp_lane<R: Real, D: Float>(x: Val<R, D>) -> Val<R, D> {
-    x.exp()
-}
-unary! {
-    /// `e^x`. At most 0.9 ULP in f32.
-    Exp, exp, torch: "x.exp()", takes: FLOATING by same_float,
-    lanes: float exp_lane, float: f64::exp, int: unchanged,
-    differentiation: CURVED, jvp: |_x, y, t| mul(t, y)?,
-    transpose: |_c| curved("exp"), tolerance: function, samples: FLOATS, smooth: true, positive: false
-}
-
-fn expm1_lane<R: Real, D: Float>(x: Val<R, D>) -> Val<R, D> {
-    x.expm1()
-}
-unary! {
-    /// `e^x − 1`, accurate near 0. At most 0.9 ULP in f32.
-    Expm1, expm1, torch: "x.expm1()", takes: FLOATING by same_float,
-    lanes: float expm1_lane, float: f64::exp_m1, int: unchanged,
-    differentiation: CURVED, jvp: |x, _y, t| mul(t, &exp(x)?)?,
-    transpose: |_c| curved("expm1"), tolerance: function, samples: FLOATS, smooth: true, positive: false
-}
-
-fn log_lane<R: Real, D: Float>(x: Val<R, D>) -> Val<R, D> {
-    x.log()
-}
-unary! {
-    /// The natural logarithm. At most 0.9 ULP in f32.
-    Log, log, torch: "x.log()", takes: FLOATING by same_float,
-    lanes: float log_lane, float: f64::ln, int: unchanged,
-    differentiation: CURVED, jvp: |x, _y, t| div(t, x)?,
-    transpose: |_c| curved("log"), tolerance: function, samples: FLOATS, smooth: true, positive: true
-}
-
-fn log1p_lane<R: Real, D: Float>(x: Val<R, D>) -> Val<R, D> {
-    x.log1p()
-}
-unary! {
-    /// `log(1 + x)`, accurate near 0. At most 0.9 ULP in f32.
-    Log1p, log1p, torch: "x.log1p()", takes: FLOATING by same_float,
-    lanes: float log1p_lane, float: f64::ln_1p, int: unchanged,
-    differentiation: CURVED, jvp: |x, _y, t| div(t, &add(x, &like(x, 1.0))?)?,
-    transpose: |_c| curved("log1p"), tolerance: function, samples: FLOATS, smooth: true, positive: true
-}
-
 fn relu_lane<R: Real, D: Float>(x: Val<R, D>) -> Val<R, D> {
     Val::select(x.le(zero()), zero(), x)
 }
@@ -219,52 +148,6 @@ unary! {
     lanes: float relu_lane, float: |x: f64| if x <= 0.0 { 0.0 } else { x }, int: unchanged,
     differentiation: CURVED, jvp: |x, _y, t| select(&le(x, &like(x, 0.0))?, &like(t, 0.0), t)?,
     transpose: |_c| curved("relu"), tolerance: |_| exact(), samples: FLOATS, smooth: true, positive: false
-}
-
-fn tanh_lane<R: Real, D: Float>(x: Val<R, D>) -> Val<R, D> {
-    x.tanh()
-}
-unary! {
-    /// The hyperbolic tangent. At most 0.9 ULP in f32. Its derivative is 4·s(2x)·s(−2x), s the sigmoid: 1 − y² would
-    /// cancel for large x.
-    Tanh, tanh, torch: "x.tanh()", takes: FLOATING by same_float,
-    lanes: float tanh_lane, float: f64::tanh, int: unchanged,
-    differentiation: CURVED,
-    jvp: |x, _y, t| {
-        let two = add(x, x)?;
-        let slope = mul(&sigmoid(&two)?, &sigmoid(&neg(&two)?)?)?;
-        mul(t, &mul(&slope, &like(x, 4.0))?)?
-    },
-    transpose: |_c| curved("tanh"), tolerance: function, samples: FLOATS, smooth: true, positive: false
-}
-
-fn sigmoid_lane<R: Real, D: Float>(x: Val<R, D>) -> Val<R, D> {
-    x.sigmoid()
-}
-fn ref_sigmoid(x: f64) -> f64 {
-    if x >= 0.0 {
-        1.0 / (1.0 + (-x).exp())
-    } else {
-        let e = x.exp();
-        e / (1.0 + e)
-    }
-}
-unary! {
-    /// `1/(1 + e^−x)`. At most 0.9 ULP in f32. Its derivative is s(x)·s(−x), which keeps its digits where 1 − s(x)
-    /// cancels.
-    Sigmoid, sigmoid, torch: "x.sigmoid()", takes: FLOATING by same_float,
-    lanes: float sigmoid_lane, float: ref_sigmoid, int: unchanged,
-    differentiation: CURVED, jvp: |x, y, t| mul(t, &mul(y, &sigmoid(&neg(x)?)?)?)?,
-    transpose: |_c| curved("sigmoid"), tolerance: function, samples: FLOATS, smooth: true, positive: false
-}
-
-/// `x·s(x)`; −0 at −∞.
-///
-/// A composite of `sigmoid` and `mul`, so it narrows twice in halves.
-pub fn silu(x: &Node) -> Result<Node, OpError> {
-    let y = mul(x, &sigmoid(x)?)?;
-    // -inf times 0 would be NaN.
-    select(&eq(x, &like(x, f64::NEG_INFINITY))?, &like(x, -0.0), &y)
 }
 
 /// `x` where it exceeds `least`, else `least`; NaN stays NaN.

@@ -176,8 +176,10 @@ fn a_mean_overflows_only_where_the_mean_does() {
 }
 
 #[test]
-fn silu_at_minus_infinity_is_minus_zero() {
-    check(silu(&f32s(&[-INF, INF, 0.0])), &[-0.0, INF, 0.0]);
+fn gated_activations_of_minus_infinity_are_nan_as_in_pytorch() {
+    for f in [silu, gelu_erf, gelu_tanh, mish] {
+        check(f(&f32s(&[-INF, INF, 0.0, -0.0])), &[NAN, INF, 0.0, -0.0]);
+    }
 }
 
 #[test]
