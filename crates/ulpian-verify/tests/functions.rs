@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ulpian_cpu::{Cpu, Isa, Options};
 use ulpian_kernel::device::Device;
 use ulpian_num::{Bf16, Dtype, F16, Func, convert};
-use ulpian_verify::prove::{Entry, Evaluator, Job, Step, evaluate, sweep};
+use ulpian_verify::prove::{Entry, Evaluator, Job, Step, evaluate, patterns, sweep};
 use ulpian_verify::truth::{Format, Function, correct};
 
 fn cpu() -> Arc<dyn Device> {
@@ -269,9 +269,11 @@ fn where_pytorch_is_not_correctly_rounded_we_are() {
             if let Some(f) = proven().find(|f| Function::named(f.name()) == Function::named(parts[0])) {
                 let job = job(f, dtype, true);
                 recorded = half_way(&job);
-                let mut evaluator = Evaluator::new(device.clone(), &job).unwrap();
+                let mut evaluator = Evaluator::new(device.clone(), &job, true).unwrap();
+                let mut bytes = vec![];
                 evaluator.launch(0).unwrap();
-                evaluator.fetch(0, &mut ours).unwrap();
+                evaluator.fetch(0, &mut bytes).unwrap();
+                patterns(job.format().unwrap(), &bytes, &mut ours);
             }
         } else if !ours.is_empty() {
             let [input, torch, right] = line.split(':').map(word).collect::<Vec<_>>()[..] else {

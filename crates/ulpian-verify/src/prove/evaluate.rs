@@ -1,6 +1,7 @@
 //! Kernels that evaluate one function over many inputs, and their running.
 
 use super::{BLOCK, Job, ProveError, pairs};
+use crate::truth::Format;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use ulpian_kernel::device::{Binding, Device, DeviceError, Launch, Prepared};
@@ -54,7 +55,7 @@ fn call<R: Real>(f: Func, a: Val<R, f32>, b: Val<R, f32>) -> Val<R, f32> {
     Val::new(R::call(f, a.0, if f.arity() == 2 { b.0 } else { a.0 }))
 }
 
-/// One job on one device: blocks are launched, then fetched.
+/// One job on one device: portions of a block are launched, then fetched.
 #[derive(Debug)]
 pub struct Evaluator {
     device: Arc<dyn Device>,
@@ -62,18 +63,24 @@ pub struct Evaluator {
     kernel: Arc<Prepared>,
     inputs: Vec<Binding>,
     output: Binding,
-    bytes: Vec<u8>,
+    portion: u64,
 }
+
+/// Results that the CPU's device computes at once: all that touches them finds them in its cache.
+const CPU_PORTION: u64 = 1 << 20;
 
 fn round_up(count: u64) -> u64 {
     count.next_multiple_of(u64::from(TILE))
 }
 
 impl Evaluator {
+    /// For portions of a size that suits the device, or for whole blocks at once.
+    ///
     /// # Errors
     /// [`ProveError`] where the device lacks the storage type or the memory.
-    pub fn new(device: Arc<dyn Device>, job: &Job) -> Result<Evaluator, ProveError> {
+    pub fn new(device: Arc<dyn Device>, job: &Job, whole_blocks: bool) -> Result<Evaluator, ProveError> {
         let facts = device.facts();
+        let portion = if facts.id == "cpu" && !whole_blocks { CPU_PORTION } else { BLOCK };
         let unsupported = |what: String, remedy: &str| DeviceError::Unsupported {
             device: facts.id.clone(),
             what,
@@ -94,26 +101,31 @@ impl Evaluator {
             (true, _) => trace(&OfMemory::<f32>(job.func, PhantomData), job.keep_subnormals)?,
         };
         let size = job.dtype.size() as u64;
-        let space = round_up(job.inputs().min(BLOCK)) * size;
+        let space = round_up(job.inputs().min(portion)) * size;
         let bind = |bytes| Ok::<_, DeviceError>(Binding { memory: device.allocate(bytes)?, offset: 0 });
         let inputs = if from_memory { vec![bind(space)?, bind(space)?] } else { vec![] };
         let output = bind(space)?;
-        Ok(Evaluator {
-            job: job.clone(),
-            kernel: Prepared::new(kernel),
-            inputs,
-            output,
-            bytes: vec![],
-            device,
-        })
+        Ok(Evaluator { job: job.clone(), kernel: Prepared::new(kernel), inputs, output, portion, device })
     }
 
-    /// Queues block `b`; the one before it must have been fetched.
+    /// Results in a portion; a block is a whole number of them, but for its end.
+    pub fn portion(&self) -> u64 {
+        self.portion
+    }
+
+    /// The place of the first input of portion `n` of all inputs, and how many there are; `None` past the end.
+    pub fn inputs_of(&self, n: u64) -> Option<(u64, usize)> {
+        let first = n * self.portion;
+        let left = self.job.inputs().checked_sub(first).filter(|l| *l > 0)?;
+        Some((first, left.min(self.portion) as usize))
+    }
+
+    /// Queues portion `n`; the one before it must have been fetched. Past the end there is nothing to do.
     ///
     /// # Errors
     /// [`ProveError`] from the device.
-    pub fn launch(&mut self, b: u64) -> Result<(), ProveError> {
-        let (first, count) = self.job.block(b);
+    pub fn launch(&mut self, n: u64) -> Result<(), ProveError> {
+        let Some((first, count)) = self.inputs_of(n) else { return Ok(()) };
         let mut bindings = vec![];
         if let [left, right] = self.inputs.as_slice() {
             let size = self.job.dtype.size();
@@ -137,23 +149,37 @@ impl Evaluator {
         Ok(())
     }
 
-    /// The results of block `b`, launched before, as patterns of the job's type.
+    /// The results of portion `n`, launched before: little-endian, of the job's type, one after another.
     ///
     /// # Errors
     /// [`ProveError`] from the device.
-    pub fn fetch(&mut self, b: u64, out: &mut Vec<u32>) -> Result<(), ProveError> {
-        let (_, count) = self.job.block(b);
-        let size = self.job.dtype.size();
-        self.bytes.resize((count * size).next_multiple_of(4), 0);
-        self.device.download(&self.output, &mut self.bytes)?;
-        out.clear();
-        let bytes = &self.bytes[..count * size];
-        match size {
-            4 => out.extend(bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))),
-            _ => out.extend(bytes.chunks_exact(2).map(|c| u32::from(u16::from_le_bytes([c[0], c[1]])))),
-        }
+    pub fn fetch(&mut self, n: u64, out: &mut Vec<u8>) -> Result<(), ProveError> {
+        let count = self.inputs_of(n).map_or(0, |(_, count)| count) * self.job.dtype.size();
+        // Whole words cross.
+        out.resize(count.next_multiple_of(4), 0);
+        self.device.download(&self.output, out)?;
+        out.truncate(count);
         Ok(())
     }
+}
+
+/// Results as [`Evaluator::fetch`] gives them, as patterns with every NaN canonical; whether any was not before.
+pub fn patterns(format: Format, bytes: &[u8], out: &mut Vec<u32>) -> bool {
+    let mut changed = 0;
+    let mut canonical = |out: &mut u32, bits: u32| {
+        *out = format.canonical(bits);
+        changed |= *out ^ bits;
+    };
+    if format == Format::F32 {
+        let words = bytes.as_chunks::<4>().0;
+        out.resize(words.len(), 0);
+        out.iter_mut().zip(words).for_each(|(o, w)| canonical(o, u32::from_le_bytes(*w)));
+    } else {
+        let halves = bytes.as_chunks::<2>().0;
+        out.resize(halves.len(), 0);
+        out.iter_mut().zip(halves).for_each(|(o, h)| canonical(o, u32::from(u16::from_le_bytes(*h))));
+    }
+    changed != 0
 }
 
 /// `func` of f32 patterns in memory, on `device`: for lists of inputs that are no range.

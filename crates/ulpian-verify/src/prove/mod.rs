@@ -14,7 +14,7 @@ mod pairs;
 mod record;
 mod sweep;
 
-pub use evaluate::{Evaluator, evaluate};
+pub use evaluate::{Evaluator, evaluate, patterns};
 pub use evidence::{Reference, header, lines};
 pub use pairs::pairs;
 pub use record::{Block, Entry, Record, Wrong};

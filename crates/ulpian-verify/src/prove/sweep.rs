@@ -1,5 +1,6 @@
 //! The sweep: block after block is evaluated, hashed, and held to the truth or to another device.
 
+use super::evaluate::patterns;
 use super::{BLOCK, Block, CHUNK, Entry, Evaluator, Job, KEPT, ProveError, Wrong, pairs};
 use crate::truth::{self, Format, Inputs, Tally};
 use sha2::{Digest, Sha256};
@@ -41,9 +42,10 @@ pub fn sweep(
     each: &mut dyn FnMut(Step<'_>) -> bool,
 ) -> Result<Outcome, ProveError> {
     job.check()?;
+    let format = job.format()?;
     let mut evaluator: Option<Evaluator> = None;
     let mut other: Option<Evaluator> = None;
-    let (mut ours, mut theirs) = (vec![], vec![]);
+    let mut ours = vec![];
     let mut launched = None;
     let mut outcome = Outcome::default();
     for b in 0..job.blocks() {
@@ -51,51 +53,58 @@ pub fn sweep(
         if !old {
             let running = match &mut evaluator {
                 Some(e) => e,
-                None => evaluator.insert(Evaluator::new(device.clone(), job)?),
+                None => evaluator.insert(Evaluator::new(device.clone(), job, reference.is_some())?),
             };
-            if launched != Some(b) {
-                running.launch(b)?;
-            }
-            running.fetch(b, &mut ours)?;
-            // The device computes the next block while this one is looked at.
-            if b + 1 < job.blocks() && !entry.blocks.contains_key(&(b + 1)) {
-                running.launch(b + 1)?;
-                launched = Some(b + 1);
-            }
-            let mut block = match &mut reference {
-                None => look(job, b, &mut ours, threads, true, &mut entry.wrong)?,
-                Some((cpu, known)) => {
-                    let mut block = look(job, b, &mut ours, threads, false, &mut vec![])?;
-                    let evaluate = |theirs: &mut Vec<u32>, other: &mut Option<Evaluator>| {
-                        let e = match other {
-                            Some(e) => e,
-                            None => other.insert(Evaluator::new((*cpu).clone(), job)?),
-                        };
-                        e.launch(b)?;
-                        e.fetch(b, theirs)
-                    };
-                    if !known.blocks.contains_key(&b) {
-                        evaluate(&mut theirs, &mut other)?;
-                        let found = look(job, b, &mut theirs, threads, true, &mut known.wrong)?;
-                        known.blocks.insert(b, found);
-                    }
-                    if known.blocks.get(&b).is_none_or(|k| k.hash != block.hash) {
-                        evaluate(&mut theirs, &mut other)?;
-                        let format = job.format()?;
-                        theirs.iter_mut().for_each(|t| *t = format.canonical(*t));
-                        block = look(job, b, &mut ours, threads, true, &mut entry.wrong)?;
-                        let differing = || ours.iter().zip(&theirs).enumerate().filter(|(_, (o, t))| o != t);
-                        // A reference that no longer gives its own hash counts as different too.
-                        block.differ = (differing().count() as u64).max(1);
-                        if let Some((i, (&device, &reference))) = differing().next() {
-                            let (a, b) = operands(job, job.block(b).0 + i as u64);
-                            each(Step::Differ { a, b, device, reference });
-                        }
-                    }
-                    block
+            let mut seen = Seen::default();
+            let portions = BLOCK / running.portion();
+            for n in b * portions..(b + 1) * portions {
+                let Some((first, _)) = running.inputs_of(n) else { break };
+                if launched != Some(n) {
+                    running.launch(n)?;
                 }
-            };
-            block.inputs = job.block(b).1 as u64;
+                running.fetch(n, &mut ours)?;
+                // The device computes the next portion while this one is looked at.
+                if n + 1 < (b + 1) * portions || !entry.blocks.contains_key(&(b + 1)) {
+                    running.launch(n + 1)?;
+                    launched = Some(n + 1);
+                }
+                seen.look(job, first, &ours, threads, reference.is_none())?;
+            }
+            let mut block = seen.block(&mut entry.wrong);
+            if let Some((cpu, known)) = &mut reference {
+                let evaluate = |other: &mut Option<Evaluator>| {
+                    let e = match other {
+                        Some(e) => e,
+                        None => other.insert(Evaluator::new((*cpu).clone(), job, true)?),
+                    };
+                    let mut theirs = vec![];
+                    e.launch(b)?;
+                    e.fetch(b, &mut theirs)?;
+                    Ok::<_, ProveError>(theirs)
+                };
+                let first = job.block(b).0;
+                if !known.blocks.contains_key(&b) {
+                    let mut seen = Seen::default();
+                    seen.look(job, first, &evaluate(&mut other)?, threads, true)?;
+                    let found = seen.block(&mut known.wrong);
+                    known.blocks.insert(b, found);
+                }
+                if known.blocks.get(&b).is_none_or(|k| k.hash != block.hash) {
+                    let (mut left, mut right) = (vec![], vec![]);
+                    patterns(format, &ours, &mut left);
+                    patterns(format, &evaluate(&mut other)?, &mut right);
+                    let mut seen = Seen::default();
+                    seen.look(job, first, &ours, threads, true)?;
+                    block = seen.block(&mut entry.wrong);
+                    let differing = || left.iter().zip(&right).enumerate().filter(|(_, (o, t))| o != t);
+                    // A reference that no longer gives its own hash counts as different too.
+                    block.differ = (differing().count() as u64).max(1);
+                    if let Some((i, (&device, &reference))) = differing().next() {
+                        let (a, b) = operands(job, first + i as u64);
+                        each(Step::Differ { a, b, device, reference });
+                    }
+                }
+            }
             entry.blocks.insert(b, block);
         }
         let block = &entry.blocks[&b];
@@ -119,99 +128,118 @@ fn operands(job: &Job, i: u64) -> (u32, u32) {
     }
 }
 
-/// Makes NaNs canonical, hashes, and (`check`) holds the results to the truth; chunks go over the threads.
-fn look(
-    job: &Job,
-    b: u64,
-    ours: &mut [u32],
-    threads: usize,
-    check: bool,
-    wrong: &mut Vec<Wrong>,
-) -> Result<Block, ProveError> {
-    let (format, f) = (job.format()?, job.truth()?);
-    let first = b * BLOCK;
-    let chunks = Mutex::new(ours.chunks_mut(CHUNK).enumerate());
-    let count = ours_len(job, b).div_ceil(CHUNK);
-    let hashes = Mutex::new(vec![[0u8; 32]; count]);
-    let found = Mutex::new((Tally::default(), Vec::<(u64, Wrong)>::new()));
-    // Past this many only counting goes on.
-    let kept = AtomicUsize::new(wrong.len());
-    let work = || {
-        let mut tally = Tally::default();
-        let mut mine: Vec<(u64, Wrong)> = vec![];
-        loop {
-            let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((n, chunk)) = next else { break };
-            let at = first + (n * CHUNK) as u64;
-            let hash = hash_chunk(format, chunk);
-            hashes.lock().unwrap_or_else(PoisonError::into_inner)[n] = hash;
-            if !check {
-                continue;
+/// What was seen of a block so far, in the order of its inputs.
+#[derive(Default)]
+struct Seen {
+    hashes: Vec<[u8; 32]>,
+    inputs: u64,
+    tally: Tally,
+    /// By place; all of the first so many, so that the first of a block are among them.
+    wrong: Vec<(u64, Wrong)>,
+}
+
+impl Seen {
+    /// Makes NaNs canonical, hashes, and (`check`) holds the results from place `first` on to the truth; chunks go over
+    /// the threads.
+    fn look(
+        &mut self,
+        job: &Job,
+        first: u64,
+        bytes: &[u8],
+        threads: usize,
+        check: bool,
+    ) -> Result<(), ProveError> {
+        let (format, f, size) = (job.format()?, job.truth()?, job.dtype.size());
+        let chunks = Mutex::new(bytes.chunks(CHUNK * size).enumerate());
+        let count = bytes.len().div_ceil(CHUNK * size);
+        let hashes = Mutex::new(vec![[0u8; 32]; count]);
+        let found = Mutex::new((Tally::default(), Vec::<(u64, Wrong)>::new()));
+        // Past this many only counting goes on.
+        let kept = AtomicUsize::new(self.wrong.len());
+        let work = || {
+            let mut tally = Tally::default();
+            let mut mine: Vec<(u64, Wrong)> = vec![];
+            let mut ours = vec![];
+            loop {
+                let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some((n, chunk)) = next else { break };
+                let at = first + (n * CHUNK) as u64;
+                let hash = match patterns(format, chunk, &mut ours) {
+                    false => Sha256::digest(chunk).into(),
+                    true => hash_of(format, &ours),
+                };
+                hashes.lock().unwrap_or_else(PoisonError::into_inner)[n] = hash;
+                if !check {
+                    continue;
+                }
+                let mut each = |i: usize, right: Result<u32, truth::Undecided>| {
+                    if kept.fetch_add(1, Ordering::Relaxed) < KEPT * 4 {
+                        let (a, b) = operands(job, at + i as u64);
+                        mine.push((at + i as u64, Wrong { a, b, ours: ours[i], right: right.ok() }));
+                    }
+                };
+                let keep = job.keep_subnormals;
+                let t = match (job.func.arity(), format) {
+                    (1, Format::F32) => {
+                        let inputs = Inputs::Patterns { start: job.pattern(at), step: job.step };
+                        truth::check(f, inputs, &ours, format, keep, &mut each)
+                    }
+                    (1, _) => truth::check(f, Inputs::Halves(format), &ours, format, keep, &mut each),
+                    _ => {
+                        let from = at * u64::from(job.step);
+                        let (x, y) = pairs::pairs(job.func, job.dtype, from, job.step, ours.len());
+                        truth::check(f, Inputs::Pairs(&x, &y), &ours, format, keep, &mut each)
+                    }
+                };
+                tally.add(t);
             }
-            let mut each = |i: usize, right: Result<u32, truth::Undecided>| {
-                if kept.fetch_add(1, Ordering::Relaxed) < KEPT * 4 {
-                    let (a, b) = operands(job, at + i as u64);
-                    mine.push((at + i as u64, Wrong { a, b, ours: chunk[i], right: right.ok() }));
-                }
-            };
-            let t = match (job.func.arity(), format) {
-                (1, Format::F32) => {
-                    let inputs = Inputs::Patterns { start: job.pattern(at), step: job.step };
-                    truth::check(f, inputs, chunk, format, job.keep_subnormals, &mut each)
-                }
-                (1, _) => {
-                    truth::check(f, Inputs::Halves(format), chunk, format, job.keep_subnormals, &mut each)
-                }
-                _ => {
-                    let (x, y) =
-                        pairs::pairs(job.func, job.dtype, at * u64::from(job.step), job.step, chunk.len());
-                    truth::check(f, Inputs::Pairs(&x, &y), chunk, format, job.keep_subnormals, &mut each)
-                }
-            };
-            tally.add(t);
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.0.add(tally);
+            found.1.append(&mut mine);
+        };
+        std::thread::scope(|s| {
+            for _ in 1..threads.min(count) {
+                s.spawn(work);
+            }
+            work();
+        });
+        let (tally, mut list) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.hashes.extend(hashes.into_inner().unwrap_or_else(PoisonError::into_inner));
+        self.inputs += (bytes.len() / size) as u64;
+        self.tally.add(tally);
+        list.sort_by_key(|(i, _)| *i);
+        self.wrong.append(&mut list);
+        Ok(())
+    }
+
+    /// The block's findings; its first wrong results go to `wrong` while there is room.
+    fn block(self, wrong: &mut Vec<Wrong>) -> Block {
+        let room = KEPT.saturating_sub(wrong.len());
+        wrong.extend(self.wrong.into_iter().take(room).map(|(_, w)| w));
+        let mut whole = Sha256::new();
+        self.hashes.iter().for_each(|h| whole.update(h));
+        Block {
+            hash: hex(&whole.finalize()),
+            inputs: self.inputs,
+            checked: self.tally.checked,
+            wrong: self.tally.wrong,
+            undecided: self.tally.undecided,
+            hard: self.tally.hard,
+            differ: 0,
         }
-        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.0.add(tally);
-        found.1.append(&mut mine);
-    };
-    std::thread::scope(|s| {
-        for _ in 1..threads.min(count) {
-            s.spawn(work);
-        }
-        work();
-    });
-    let hashes = hashes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (tally, mut list) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    list.sort_by_key(|(i, _)| *i);
-    let room = KEPT.saturating_sub(wrong.len());
-    wrong.extend(list.into_iter().take(room).map(|(_, w)| w));
-    let mut whole = Sha256::new();
-    hashes.iter().for_each(|h| whole.update(h));
-    Ok(Block {
-        hash: hex(&whole.finalize()),
-        inputs: ours_len(job, b) as u64,
-        checked: tally.checked,
-        wrong: tally.wrong,
-        undecided: tally.undecided,
-        hard: tally.hard,
-        differ: 0,
-    })
+    }
 }
 
-fn ours_len(job: &Job, b: u64) -> usize {
-    job.block(b).1
-}
-
-fn hash_chunk(format: Format, chunk: &mut [u32]) -> [u8; 32] {
-    let mut sha = Sha256::new();
+/// The hash of patterns as little-endian bytes.
+fn hash_of(format: Format, patterns: &[u32]) -> [u8; 32] {
     let size = if format == Format::F32 { 4 } else { 2 };
-    let mut bytes = [0u8; 4096];
-    for part in chunk.chunks_mut(bytes.len() / size) {
-        for (x, out) in part.iter_mut().zip(bytes.chunks_exact_mut(size)) {
-            *x = format.canonical(*x);
+    let mut sha = Sha256::new();
+    let mut buffer = [0u8; 4096];
+    for part in patterns.chunks(buffer.len() / size) {
+        for (x, out) in part.iter().zip(buffer.chunks_exact_mut(size)) {
             out.copy_from_slice(&x.to_le_bytes()[..size]);
         }
-        sha.update(&bytes[..part.len() * size]);
+        sha.update(&buffer[..part.len() * size]);
     }
     sha.finalize().into()
 }
