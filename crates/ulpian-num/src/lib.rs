@@ -6,6 +6,7 @@
 //! CPU, is recorded for a GPU, or runs beside its own f64 shadow.
 
 pub mod convert;
+pub mod draw;
 pub mod dtype;
 pub mod functions;
 pub mod native;

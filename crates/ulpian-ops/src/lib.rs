@@ -36,6 +36,7 @@ pub mod functions;
 pub mod gather;
 pub mod loss;
 pub mod movement;
+pub mod permutation;
 pub mod pointwise;
 pub mod pool;
 pub mod random;
@@ -68,8 +69,9 @@ pub use movement::{
     broadcast_shapes, broadcast_to, expand, flip, narrow, pad, permute, reshape, slice, squeeze, transpose,
     unsqueeze, unwindow, window,
 };
+pub use permutation::{permuted, randperm};
 pub use pool::{Windows, avg_pool2d, max_pool2d};
-pub use random::{key, normal, uniform};
+pub use random::{bernoulli, exponential, key, normal, randint, uniform, uniform_open};
 pub use reduce::{amax, amin, argmax, argmax_as, argmin, mean, mean_kept, sum, sum_kept};
 pub use select::select;
 pub use softmax::{log_softmax, softmax};
@@ -146,16 +148,7 @@ pub fn catalogue() -> Vec<Arc<dyn Op>> {
             distribution: random::Distribution::Uniform,
             dtype: Dtype::F32,
         })),
-        Arc::new(random::Random {
-            distribution: random::Distribution::Uniform,
-            dtype: Dtype::F32,
-            shape: vec![],
-        }),
-        Arc::new(random::Random {
-            distribution: random::Distribution::Normal,
-            dtype: Dtype::F32,
-            shape: vec![],
-        }),
+        Arc::new(permutation::Permutation { len: 1, dtype: Dtype::I32 }),
         Arc::new(loss::CrossEntropy { reduction: Reduction::Mean }),
     ];
     let movements = [
@@ -168,6 +161,7 @@ pub fn catalogue() -> Vec<Arc<dyn Op>> {
         Movement::Unwindow { axis: 0, length: 1, stride: 1, dilation: 1 },
     ];
     ops.extend(functions::ops());
+    ops.extend(random::family());
     ops.extend(movements.map(|m| Arc::new(movement::Move(m)) as Arc<dyn Op>));
     ops
 }

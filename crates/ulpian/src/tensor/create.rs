@@ -1,4 +1,4 @@
-//! Tensors from data, from constants and from counters.
+//! Tensors from data, from constants and from counting.
 
 use super::{Scalar, Tensor};
 use crate::error::{Error, Result, argument};
@@ -83,30 +83,6 @@ impl Tensor {
         let numbers: [Scalar; 3] = [start.into(), end.into(), step.into()];
         let host = super::range::arange(dtype, numbers)?;
         Ok(Tensor::from_node(Node::host(host), device))
-    }
-    /// Uniform in `low..high`, from Philox 4x32-10 by (seed, stream, index): the same numbers on every device. The
-    /// unit draw is scaled as `u·(high − low) + low`, with `high − low` rounded once to the dtype.
-    pub fn uniform(
-        device: &Arc<dyn Device>,
-        dtype: Dtype,
-        shape: &[usize],
-        (low, high): (f64, f64),
-        seed: u64,
-        stream: u64,
-    ) -> Result<Tensor> {
-        let unit =
-            Tensor::from_node(ulpian_ops::uniform(&ulpian_ops::key(seed, stream), dtype, shape)?, device);
-        unit.mul_scalar(high - low)?.add_scalar(low)
-    }
-    /// Standard normal numbers, by (seed, stream, index) as [`Tensor::uniform`].
-    pub fn normal(
-        device: &Arc<dyn Device>,
-        dtype: Dtype,
-        shape: &[usize],
-        seed: u64,
-        stream: u64,
-    ) -> Result<Tensor> {
-        Ok(Tensor::from_node(ulpian_ops::normal(&ulpian_ops::key(seed, stream), dtype, shape)?, device))
     }
     /// The same bits on another device, computed and fetched now.
     pub fn to_device(&self, device: &Arc<dyn Device>) -> Result<Tensor> {

@@ -8,6 +8,7 @@ mod create;
 mod layers;
 mod math;
 mod promote;
+mod random;
 mod range;
 mod read;
 mod shape;
