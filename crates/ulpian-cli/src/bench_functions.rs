@@ -85,7 +85,7 @@ pub fn measure(device: &Arc<dyn Device>, case: &str, elements: usize, repeats: u
         let v = match (dtype, fast) {
             (Dtype::F64, _) => Traced::call::<f64>(f, a, b),
             (_, true) => f.fast_f32::<Traced>(Val::new(a), Val::new(b)).value.0,
-            (_, false) => Traced::call::<f32>(f, a, b),
+            (_, false) => Traced::call_to(f, dtype, a, b),
         };
         r.store(y, index, Some(mask), v, true);
     })?;

@@ -41,7 +41,7 @@
 //! }
 //! ```
 
-use crate::dtype::{Bool, Element, Float, Int, Num};
+use crate::dtype::{Bool, Dtype, Element, Float, Int, Num};
 use std::marker::PhantomData;
 use std::ops;
 
@@ -112,6 +112,13 @@ pub trait Real: Sized + Copy + 'static {
     fn bitcast<A: Element, B: Element>(a: Self::Repr<A>) -> Self::Repr<B>;
     /// An elementary function; `args` beyond the arity repeat the first.
     fn call<D: Float>(f: Func, a: Self::Repr<D>, b: Self::Repr<D>) -> Self::Repr<D>;
+    /// [`Real::call`] of operands widened from `to`, for a result that is narrowed to `to` next: an f32 from which that
+    /// one narrowing gives the nearest number of `to`, if the function is correctly rounded in f32. It may be one unit
+    /// off the nearest f32. For a `to` that is not f16 or bf16 it is the call itself.
+    fn call_to(f: Func, to: Dtype, a: Self::Repr<f32>, b: Self::Repr<f32>) -> Self::Repr<f32> {
+        let y = Self::call::<f32>(f, a, b);
+        f.settled::<Self>(to, Val::new(a), Val::new(b), Val::new(y)).0
+    }
 }
 
 /// A lane value of type `D` under reading `R`.

@@ -119,6 +119,11 @@ impl<const STEER: bool> Real for Beside<STEER> {
         let value = Native::<false>::call(f, a.value, b.value);
         Shadowed { value, shadow: reference_f64(f, a.shadow, b.shadow) }
     }
+
+    fn call_to(f: Func, to: Dtype, a: Shadowed<f32>, b: Shadowed<f32>) -> Shadowed<f32> {
+        let value = Native::<false>::call_to(f, to, a.value, b.value);
+        Shadowed { value, shadow: reference_f64(f, a.shadow, b.shadow) }
+    }
 }
 
 #[cfg(test)]

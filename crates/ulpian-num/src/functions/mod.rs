@@ -49,6 +49,7 @@ mod div;
 mod erf;
 mod exp;
 mod fmod;
+mod half;
 mod hyper;
 mod hypot;
 mod log;
@@ -134,6 +135,12 @@ macro_rules! table {
                         let ($a, $b) = (a, b);
                         $double
                     })*
+                }
+            }
+            /// The steps of its 16-bit results.
+            const fn steps(self) -> half::Steps {
+                match self {
+                    $(Func::$op => const { half::steps_of($name) },)*
                 }
             }
             /// Runs `job` with the function as a constant, so that a loop inside is compiled for each function.

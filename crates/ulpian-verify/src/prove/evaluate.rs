@@ -25,7 +25,7 @@ impl TileKernel for OfPatterns {
         let (pid, lane, start, step) = (t.program_id(), t.iota(TILE, 1), t.param(start), t.param(step));
         let index = t.map2(&pid, &lane, |p, l| p * Val::lit(TILE) + l);
         let bits = t.map3(&index, &start, &step, |i, s, d| s + i * d);
-        let value = t.map1(&bits, |b| call(self.0, b.bitcast::<f32>(), b.bitcast::<f32>()));
+        let value = t.map1(&bits, |b| call(self.0, Dtype::F32, b.bitcast::<f32>(), b.bitcast::<f32>()));
         t.store(y, &index, None, &value);
     }
 }
@@ -46,13 +46,13 @@ impl<D: Element<Lane = f32>> TileKernel for OfMemory<D> {
         let index = t.map2(&pid, &lane, |p, l| p * Val::lit(TILE) + l);
         let a = t.load(&a, &index, None, 0.0);
         let b = t.load(&b, &index, None, 0.0);
-        let value = t.map2(&a, &b, |a, b| call(self.0, a, b));
+        let value = t.map2(&a, &b, |a, b| call(self.0, D::DTYPE, a, b));
         t.store(y, &index, None, &value);
     }
 }
 
-fn call<R: Real>(f: Func, a: Val<R, f32>, b: Val<R, f32>) -> Val<R, f32> {
-    Val::new(R::call(f, a.0, if f.arity() == 2 { b.0 } else { a.0 }))
+fn call<R: Real>(f: Func, to: Dtype, a: Val<R, f32>, b: Val<R, f32>) -> Val<R, f32> {
+    Val::new(R::call_to(f, to, a.0, if f.arity() == 2 { b.0 } else { a.0 }))
 }
 
 /// One job on one device: portions of a block are launched, then fetched.
