@@ -4,6 +4,7 @@
 //! checked every extent.
 
 use super::isa::per_isa;
+use std::mem::MaybeUninit;
 use ulpian_num::functions::ForFunc;
 use ulpian_num::native::Native;
 use ulpian_num::real::{Binary, Compare, Func, Real, Unary, Val};
@@ -317,43 +318,63 @@ unsafe fn narrow_u8_body<const FMA: bool, const KEEP: bool>(x: Run) {
 /// Lanes that a function is taken on at a time.
 const CHUNK: usize = 256;
 
-/// The operands of a function: runs of lanes, or one lane used for all.
-struct Operands<D> {
-    x: Run,
-    same_a: Option<[D; CHUNK]>,
-    same_b: Option<[D; CHUNK]>,
-    two: bool,
+/// An operand of a function, a chunk of lanes at a time: the lanes as they lie, or one lane repeated.
+struct Operand<D> {
+    first: *const D,
+    /// Lanes from one chunk to the next: 0 where one lane is used for all.
+    step: usize,
 }
 
-impl<D: Float> Operands<D> {
+impl<D: Float> Operand<D> {
     /// # Safety
-    /// [`Run`]'s invariant, with lanes `D`, as long as the result lives; `b` only if the function takes `two`.
+    /// [`Run`]'s invariant for `from` and `splat`; `room` outlives the result and is not touched.
     #[inline(always)]
-    unsafe fn new(x: Run, two: bool) -> Self {
-        // SAFETY: a splat operand has one lane.
-        let same_a = unsafe { (x.splat & 1 != 0).then(|| [x.a.cast::<D>().read(); CHUNK]) };
-        // SAFETY: the same; `b` is there when the function takes two.
-        let same_b = unsafe { (x.splat & 2 != 0 && two).then(|| [x.b.cast::<D>().read(); CHUNK]) };
-        Operands { x, same_a, same_b, two }
-    }
-
-    /// Result and operands of the chunk that begins at `start`, all of one length; `b` repeats `a` where there is one.
-    #[inline(always)]
-    fn chunk(&mut self, start: usize) -> (&mut [D], &[D], &[D]) {
-        let n = (self.x.n - start).min(CHUNK);
-        // SAFETY: the invariant: `dst` has these lanes and overlaps no operand, and what is not splat has them too.
-        unsafe {
-            let out = std::slice::from_raw_parts_mut(self.x.dst.cast::<D>().add(start), n);
-            let lanes = |from: *const u8| std::slice::from_raw_parts(from.cast::<D>().add(start), n);
-            let a = self.same_a.as_ref().map_or_else(|| lanes(self.x.a), |same| &same[..n]);
-            let b = match &self.same_b {
-                _ if !self.two => a,
-                Some(same) => &same[..n],
-                None => lanes(self.x.b),
-            };
-            (out, a, b)
+    unsafe fn new(from: *const u8, splat: bool, room: &mut MaybeUninit<[D; CHUNK]>) -> Self {
+        let from = from.cast::<D>();
+        if splat {
+            // SAFETY: a splat operand has one lane.
+            let lane = unsafe { from.read() };
+            Operand { first: room.write([lane; CHUNK]).as_ptr(), step: 0 }
+        } else {
+            Operand { first: from, step: 1 }
         }
     }
+
+    /// The `n <= CHUNK` lanes from `start` on.
+    ///
+    /// # Safety
+    /// They are within the run.
+    #[inline(always)]
+    unsafe fn chunk(&self, start: usize, n: usize) -> &[D] {
+        // SAFETY: the run has these lanes; a repeated lane has a whole chunk.
+        unsafe { std::slice::from_raw_parts(self.first.add(start * self.step), n) }
+    }
+}
+
+/// Runs `$body` for each chunk of a run, with `$out`, `$a` and `$b` its lanes, all of one length; `$b` repeats `$a` where
+/// the function takes one operand. A macro: a closure that is not inlined would lose the instruction set.
+macro_rules! chunks {
+    ($x:expr, $f:expr, $D:ty, |$out:ident, $a:ident, $b:ident| $body:expr) => {
+        let x: Run = $x;
+        let two = $f.arity() == 2;
+        let (mut room_a, mut room_b) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        // SAFETY: the run's invariant; `b` is there when the function takes two.
+        let (a, b) = unsafe {
+            let a = Operand::<$D>::new(x.a, x.splat & 1 != 0, &mut room_a);
+            let b = two.then(|| Operand::<$D>::new(x.b, x.splat & 2 != 0, &mut room_b));
+            (a, b)
+        };
+        for start in (0..x.n).step_by(CHUNK) {
+            let n = (x.n - start).min(CHUNK);
+            // SAFETY: within the run; `dst` overlaps no operand, and nothing else refers to it.
+            let ($out, $a, $b) = unsafe {
+                let $a = a.chunk(start, n);
+                let $b = b.as_ref().map_or($a, |b| b.chunk(start, n));
+                (std::slice::from_raw_parts_mut(x.dst.cast::<$D>().add(start), n), $a, $b)
+            };
+            $body
+        }
+    };
 }
 
 /// A function whose value comes by one path.
@@ -362,15 +383,9 @@ impl<D: Float> Operands<D> {
 /// [`Run`]'s invariant, with lanes `D`.
 #[inline(always)]
 unsafe fn map_call<D: Float, const FMA: bool, const KEEP: bool>(x: Run, f: Func) {
-    // SAFETY: passed on.
-    let mut operands = unsafe { Operands::<D>::new(x, f.arity() == 2) };
-    for start in (0..x.n).step_by(CHUNK) {
-        let (out, a, b) = operands.chunk(start);
-        // No closure around the value here or below: one that is not inlined loses the instruction set.
-        for i in 0..out.len() {
-            out[i] = Native::<FMA, KEEP>::call::<D>(f, a[i], b[i]);
-        }
-    }
+    chunks!(x, f, D, |out, a, b| for i in 0..out.len() {
+        out[i] = Native::<FMA, KEEP>::call::<D>(f, a[i], b[i]);
+    });
 }
 
 /// A correctly rounded function of two paths: the fast one on vectors, then the slow one on the lanes left in doubt.
@@ -379,24 +394,24 @@ unsafe fn map_call<D: Float, const FMA: bool, const KEEP: bool>(x: Run, f: Func)
 /// [`Run`]'s invariant, with f32 lanes.
 #[inline(always)]
 unsafe fn map_rounded<const FMA: bool, const KEEP: bool>(x: Run, f: Func) {
-    let mut doubts = [0u32; CHUNK];
-    // SAFETY: passed on.
-    let mut operands = unsafe { Operands::<f32>::new(x, f.arity() == 2) };
-    for start in (0..x.n).step_by(CHUNK) {
-        let (out, a, b) = operands.chunk(start);
+    let mut doubts = [MaybeUninit::<u32>::uninit(); CHUNK];
+    chunks!(x, f, f32, |out, a, b| {
         let mut any = 0;
         for i in 0..out.len() {
             let c = f.fast_f32::<Native<FMA, KEEP>>(Val::new(a[i]), Val::new(b[i]));
             out[i] = c.value.0;
-            doubts[i] = c.doubt.0 as u32;
+            doubts[i].write(c.doubt.0 as u32);
             any |= c.doubt.0 as u32;
         }
         if any != 0 {
-            for i in (0..out.len()).filter(|i| doubts[*i] != 0) {
-                out[i] = Native::<FMA, KEEP>::slow_f32(f, a[i], b[i]);
+            for i in 0..out.len() {
+                // SAFETY: written in the loop above.
+                if unsafe { doubts[i].assume_init() } != 0 {
+                    out[i] = Native::<FMA, KEEP>::slow_f32(f, a[i], b[i]);
+                }
             }
         }
-    }
+    });
 }
 
 #[inline(always)]
