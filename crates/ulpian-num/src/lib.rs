@@ -1,13 +1,14 @@
 //! Element types and the scalar layer.
 //!
 //! Here live the storage types and their conversions, the [`Real`] trait (what a formula on one lane may use), the
-//! elementary functions written once over it, Philox, and distances in ULP. Tiles, kernels and devices never live
+//! exact operations and elementary functions written once over it, Philox, and distances in ULP. Tiles, kernels and devices never live
 //! here. The one idea: a formula is a generic function over a *reading* `R: Real`, so the same text computes on the
 //! CPU, is recorded for a GPU, or runs beside its own f64 shadow.
 
 pub mod convert;
 pub mod draw;
 pub mod dtype;
+pub mod exact;
 pub mod functions;
 pub mod native;
 pub mod philox;
