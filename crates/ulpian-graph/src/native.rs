@@ -145,12 +145,7 @@ fn apply(
                     };
                     if at < 0 || at >= extent as i64 {
                         let check = check.unwrap_or(Check { op: name, what: "index" });
-                        return Err(GraphError::IndexOutOfRange {
-                            check,
-                            index: at,
-                            position: Some(i),
-                            extent,
-                        });
+                        return Err(GraphError::outside(check, at, Some(i), extent));
                     }
                     let base = (o * extent + at as usize) * inner;
                     out.extend((0..inner).map(|k| data.bits(base + k)));

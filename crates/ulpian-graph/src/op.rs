@@ -138,8 +138,14 @@ pub trait MapBody: Send + Sync + fmt::Debug {
 pub struct Check {
     /// The op that the caller asked for.
     pub op: &'static str,
-    /// What the indices are to it: `index`, `target`.
+    /// What the indices are to it: `index`, `target`, or [`Check::DIVISOR`].
     pub what: &'static str,
+}
+
+impl Check {
+    /// The indices say which divisors are 0: one outside the range is reported as
+    /// [`crate::program::GraphError::ZeroDivisor`].
+    pub const DIVISOR: &'static str = "divisor";
 }
 
 /// What the planner makes kernels from.

@@ -59,6 +59,15 @@ pub enum GraphError {
         position: Option<usize>,
         extent: usize,
     },
+    #[error(
+        "{op}: a divisor{} is 0, by which no integer divides; the result is not valid: mend the divisors, or choose others with where",
+        place(position)
+    )]
+    ZeroDivisor {
+        op: &'static str,
+        /// Its place in row-major order, where that is known.
+        position: Option<usize>,
+    },
     #[error("the program takes {want} inputs, {given} were given")]
     InputCount { given: usize, want: usize },
     #[error(
@@ -69,6 +78,16 @@ pub enum GraphError {
         "a tensor of type {ty} has no value on {device}; bind placeholders by `Program::run`, or upload data first"
     )]
     NoValue { ty: TensorType, device: String },
+}
+
+impl GraphError {
+    /// What an index outside 0..`extent` means to the one who asked for `check`.
+    pub(crate) fn outside(check: Check, index: i64, position: Option<usize>, extent: usize) -> GraphError {
+        if check.what == Check::DIVISOR {
+            return GraphError::ZeroDivisor { op: check.op, position };
+        }
+        GraphError::IndexOutOfRange { check, index, position, extent }
+    }
 }
 
 fn place(position: &Option<usize>) -> String {
@@ -277,7 +296,7 @@ impl Program {
                 }
             }
             let (check, extent) = (of.check, report.extent);
-            return Err(GraphError::IndexOutOfRange { check, index, position, extent });
+            return Err(GraphError::outside(check, index, position, extent));
         }
         Ok(())
     }

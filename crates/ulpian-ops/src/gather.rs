@@ -5,13 +5,15 @@
 //! gather into sorted order, and log2(n) passes that add neighbours of one key. No atomics, so the same bits on every
 //! device; the counting takes n² comparisons.
 
-use crate::arithmetic::{add, bitwise_and, minimum, mul, sub};
+use crate::arithmetic::{add, mul, sub};
+use crate::bitwise::bitwise_and;
 use crate::bounds::{depth, exact, flush_loss, just_outside, unit};
 use crate::cast::cast;
 use crate::compare::{eq, gt, logical_and, logical_or, lt};
 use crate::create::{constant, iota, like, positions, zeros};
 use crate::error::{arity, attribute_error, axis_of, dtype_error, front_axis, no_gradient, shape_error};
 use crate::movement::{expand, narrow, pad, permute, reshape, size};
+use crate::order::minimum;
 use crate::reduce::{in_single, sum_kept};
 use crate::sample::{FLOATS, host, nasty, sample, wave};
 use crate::select::select;

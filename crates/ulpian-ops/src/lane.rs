@@ -60,7 +60,17 @@ macro_rules! num {
         }
     };
 }
-pub(crate) use {float, num};
+/// Applies a function generic over the integer dtype.
+macro_rules! int {
+    ($f:expr, $a:expr, $b:expr) => {
+        match ($a, $b) {
+            ($crate::lane::Lane::I32(a), $crate::lane::Lane::I32(b)) => $crate::lane::Lane::I32(($f)(a, b)),
+            ($crate::lane::Lane::I64(a), $crate::lane::Lane::I64(b)) => $crate::lane::Lane::I64(($f)(a, b)),
+            (other, _) => other,
+        }
+    };
+}
+pub(crate) use {float, int, num};
 
 fn of_value(v: Value, lane: Dtype) -> Lane<Traced> {
     match lane {

@@ -25,35 +25,45 @@ mod error;
 mod lane;
 
 pub mod arithmetic;
+pub mod bitwise;
 pub mod cast;
 pub mod cat;
+pub mod classes;
 pub mod compare;
 pub mod contract;
 pub mod conv;
 pub mod create;
 pub mod detach;
+pub mod division;
 pub mod functions;
 pub mod gather;
 pub mod loss;
 pub mod movement;
+pub mod order;
 pub mod permutation;
 pub mod pointwise;
 pub mod pool;
 pub mod random;
 pub mod reduce;
+pub mod rounding;
 pub mod sample;
 pub mod select;
 pub mod softmax;
 pub mod unary;
 
-pub use arithmetic::{add, bitwise_and, div, maximum, minimum, mul, sub};
+pub use arithmetic::{add, div, mul, sub};
+pub use bitwise::{
+    bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor,
+};
 pub use cast::cast;
 pub use cat::{cat, stack};
+pub use classes::{copysign, isfinite, isinf, isnan, signbit};
 pub use compare::{eq, ge, gt, le, logical_and, logical_not, logical_or, logical_xor, lt, ne};
 pub use contract::matmul;
 pub use conv::{Geometry, conv2d};
 pub use create::{full, iota, like, ones, positions, zeros};
 pub use detach::detach;
+pub use division::{div_floor, div_trunc, fmod, remainder};
 pub use functions::activation::{
     Approximate, gelu, gelu_erf, gelu_tanh, logsigmoid, mish, selu, sigmoid, silu,
 };
@@ -69,13 +79,17 @@ pub use movement::{
     broadcast_shapes, broadcast_to, expand, flip, narrow, pad, permute, reshape, slice, squeeze, transpose,
     unsqueeze, unwindow, window,
 };
+pub use order::{clamp, clamp_between, clamp_by, clamp_min, fmax, fmin, maximum, minimum};
 pub use permutation::{permuted, randperm};
 pub use pool::{Windows, avg_pool2d, max_pool2d};
 pub use random::{bernoulli, exponential, key, normal, randint, uniform, uniform_open};
 pub use reduce::{amax, amin, argmax, argmax_as, argmin, mean, mean_kept, sum, sum_kept};
+pub use rounding::{
+    ceil, floor, frac, frexp, frexp_exponent, frexp_mantissa, ldexp, nextafter, round, trunc,
+};
 pub use select::select;
 pub use softmax::{log_softmax, softmax};
-pub use unary::{abs, clamp_min, is_positive, neg, relu, sign, square};
+pub use unary::{abs, is_positive, neg, relu, sign, square};
 
 use pointwise::Map;
 use std::sync::Arc;
@@ -103,9 +117,6 @@ pub fn catalogue() -> Vec<Arc<dyn Op>> {
         Map::arc(arithmetic::Sub),
         Map::arc(arithmetic::Mul),
         Map::arc(arithmetic::Div),
-        Map::arc(arithmetic::Maximum),
-        Map::arc(arithmetic::Minimum),
-        Map::arc(arithmetic::BitAnd),
         Map::arc(compare::Eq),
         Map::arc(compare::Ne),
         Map::arc(compare::Lt),
@@ -160,8 +171,17 @@ pub fn catalogue() -> Vec<Arc<dyn Op>> {
         Movement::Window { axis: 0, size: 1, stride: 1, dilation: 1 },
         Movement::Unwindow { axis: 0, length: 1, stride: 1, dilation: 1 },
     ];
-    ops.extend(functions::ops());
-    ops.extend(random::family());
+    for family in [
+        order::ops(),
+        rounding::ops(),
+        classes::ops(),
+        bitwise::ops(),
+        division::ops(),
+        functions::ops(),
+        random::family(),
+    ] {
+        ops.extend(family);
+    }
     ops.extend(movements.map(|m| Arc::new(movement::Move(m)) as Arc<dyn Op>));
     ops
 }

@@ -172,3 +172,119 @@ impl<P: Pointwise> Op for Map<P> {
         self.0.samples()
     }
 }
+
+/// Writes an elementwise op and the function that builds its nodes: the items that differ, in one place each. The rest
+/// of the implementation (`differentiation`, `jvp`, `transpose`) stands in the braces, or is [`still`].
+macro_rules! pointwise {
+    ($(
+        $(#[$doc:meta])*
+        $op:ident $f:ident($($arg:ident),+) torch $torch:literal takes $takes:expr;
+        dtype |$given:ident| $dtype:expr;
+        lanes |$x:ident, $wanted:ident| $lanes:expr;
+        point |$p:ident, $output:ident| $point:expr;
+        tolerance $tolerance:expr;
+        samples $samples:expr;
+        { $($rest:tt)* }
+    )*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug)]
+            pub struct $op;
+            impl $crate::pointwise::Pointwise for $op {
+                const NAME: &'static str = stringify!($f);
+                const TORCH: &'static str = $torch;
+                const ARITY: usize = [$(stringify!($arg)),+].len();
+                const TAKES: &'static str = $takes;
+                fn attributes(&self) -> String {
+                    String::new()
+                }
+                fn dtype(&self, $given: &[ulpian_num::Dtype]) -> Option<ulpian_num::Dtype> {
+                    $dtype
+                }
+                #[allow(clippy::redundant_closure_call, reason = "a closure is one text for several lane types")]
+                fn lanes<R: ulpian_num::Real>(
+                    &self,
+                    $x: &[$crate::lane::Lane<R>],
+                    $wanted: ulpian_num::Dtype,
+                ) -> $crate::lane::Lane<R> {
+                    $lanes
+                }
+                fn point(
+                    &self,
+                    $p: &[$crate::pointwise::Number],
+                    $output: ulpian_num::Dtype,
+                ) -> $crate::pointwise::Number {
+                    $point
+                }
+                fn tolerance(&self, output: ulpian_num::Dtype) -> ulpian_graph::Tolerance {
+                    ($tolerance)(output)
+                }
+                fn samples(&self) -> Vec<ulpian_graph::Sample> {
+                    ($samples)($crate::pointwise::Map::arc($op))
+                }
+                $($rest)*
+            }
+            $(#[$doc])*
+            pub fn $f($($arg: &ulpian_graph::Node),+) -> Result<ulpian_graph::Node, ulpian_graph::OpError> {
+                $crate::pointwise::apply($op, &[$($arg),+])
+            }
+        )*
+        /// One of each op of the table.
+        pub(crate) fn ops() -> Vec<std::sync::Arc<dyn ulpian_graph::Op>> {
+            vec![$($crate::pointwise::Map::arc($op)),*]
+        }
+    };
+}
+
+/// The derivative rules of an op that is constant almost everywhere, or has no floats to differentiate by.
+macro_rules! still {
+    ($name:literal, $reason:expr) => {
+        fn differentiation(&self) -> ulpian_graph::Differentiation {
+            ulpian_graph::Differentiation::Zero { reason: $reason }
+        }
+        fn jvp(
+            &self,
+            _: &[ulpian_graph::Node],
+            _: &ulpian_graph::Node,
+            _: &[Option<ulpian_graph::Node>],
+        ) -> Result<ulpian_graph::Tangent, ulpian_graph::OpError> {
+            Ok(ulpian_graph::Tangent::Zero)
+        }
+        fn transpose(
+            &self,
+            _: &[ulpian_graph::Node],
+            _: usize,
+            _: &ulpian_graph::Node,
+        ) -> Result<ulpian_graph::Node, ulpian_graph::OpError> {
+            Err($crate::error::no_gradient($name, $reason))
+        }
+    };
+}
+
+/// The derivative rules of an op that is linear in none of its inputs: one for each.
+macro_rules! rules {
+    ($name:literal, $n:literal, |$x:ident, $y:ident, $t:ident| [$($rule:expr),+]) => {
+        fn differentiation(&self) -> ulpian_graph::Differentiation {
+            ulpian_graph::Differentiation::Rule { linear: &[false; $n] }
+        }
+        #[allow(unused_variables, reason = "few rules need inputs, output and tangent")]
+        fn jvp(
+            &self,
+            x: &[ulpian_graph::Node],
+            y: &ulpian_graph::Node,
+            t: &[Option<ulpian_graph::Node>],
+        ) -> Result<ulpian_graph::Tangent, ulpian_graph::OpError> {
+            let rules: &[$crate::functions::Rule] = &[$(|$x, $y, $t| $rule),+];
+            $crate::functions::tangent(rules, x, y, t)
+        }
+        fn transpose(
+            &self,
+            _: &[ulpian_graph::Node],
+            _: usize,
+            _: &ulpian_graph::Node,
+        ) -> Result<ulpian_graph::Node, ulpian_graph::OpError> {
+            Err($crate::error::no_gradient($name, "not linear"))
+        }
+    };
+}
+pub(crate) use {pointwise, rules, still};

@@ -150,11 +150,6 @@ unary! {
     transpose: |_c| curved("relu"), tolerance: |_| exact(), samples: FLOATS, smooth: true, positive: false
 }
 
-/// `x` where it exceeds `least`, else `least`; NaN stays NaN.
-pub fn clamp_min(x: &Node, least: f64) -> Result<Node, OpError> {
-    crate::arithmetic::maximum(x, &like(x, least))
-}
-
 /// Truth of `x > 0`.
 pub fn is_positive(x: &Node) -> Result<Node, OpError> {
     gt(x, &like(x, 0.0))

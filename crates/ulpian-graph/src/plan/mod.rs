@@ -96,7 +96,7 @@ pub fn plan(outputs: &[Node], given: &HashMap<u64, usize>, options: &Options) ->
             let Some(check) = graph.values[id].check else { continue };
             let extent = graph.shape(data)[axis];
             if extent == 0 && !graph.ty(index).is_empty() {
-                return Err(GraphError::IndexOutOfRange { check, index: 0, position: Some(0), extent });
+                return Err(GraphError::outside(check, 0, Some(0), extent));
             }
             if checked.insert((index, extent)) {
                 map::check_index(&mut out, id)?;

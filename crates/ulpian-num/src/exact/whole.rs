@@ -133,7 +133,8 @@ impl<R: Real, D: FloatBits> Val<R, D> {
         (self / y).trunc()
     }
     /// `floor(x / y)` of the exact quotient, up to 2^(FRACTION + 1) in magnitude; beyond, the quotient rounded to
-    /// nearest, less than an ULP from its floor. A zero has the quotient's sign; NaN where x is infinite.
+    /// nearest, less than an ULP from its floor. A zero has the quotient's sign; NaN where x is
+    /// infinite and y is not 0.
     #[inline(always)]
     pub fn div_floor(self, y: Self) -> Self {
         let k = |x: i64| int::<R, D>(x);
@@ -151,6 +152,7 @@ impl<R: Real, D: FloatBits> Val<R, D> {
         let above = from_below.xor(negative);
         let moved = n.equals(q).and(rest.gt(zero)).and(above).and(q.abs().le(power(D::FRACTION + 1)));
         let n = Val::select(moved, n - power(0), n);
-        Val::select(self.is_infinite(), float::<R, D>(infinity::<D>() | 1 << (D::FRACTION - 1)), n)
+        let endless = self.is_infinite().and(magnitude(y.flush()).differs(k(0)));
+        Val::select(endless, float::<R, D>(infinity::<D>() | 1 << (D::FRACTION - 1)), n)
     }
 }

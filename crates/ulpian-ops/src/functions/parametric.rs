@@ -7,11 +7,12 @@
 use super::activation::sigmoid;
 use super::exponential::exp;
 use super::{Near, lane, times, unary_samples};
-use crate::arithmetic::{FLOATING, div, minimum, mul, same_float};
+use crate::arithmetic::{FLOATING, div, mul, same_float};
 use crate::compare::gt;
 use crate::create::like;
 use crate::error::{attribute_error, no_gradient};
 use crate::lane::Lane;
+use crate::order::minimum;
 use crate::pointwise::{Map, Number, Pointwise, apply};
 use crate::select::select;
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 //! graph; work happens when a value is asked for ([`Tensor::realize`], [`Tensor::to_vec`], [`Tensor::item`]).
 
 mod create;
+mod functions;
 mod layers;
 mod math;
 mod promote;
@@ -16,7 +17,7 @@ mod transforms;
 
 pub use promote::{Scalar, promote_types};
 pub use transforms::{grad, jvp, vjp, vmap};
-pub use ulpian_ops::{Geometry, Windows};
+pub use ulpian_ops::{Approximate, Geometry, Windows};
 
 use crate::error::{Error, Result};
 use std::fmt;
