@@ -59,7 +59,9 @@ const fn format(dtype: Dtype) -> (i32, i32, i32) {
 pub fn ulp_at(x: f64, dtype: Dtype) -> f64 {
     let (fraction, low, high) = format(dtype);
     let exponent = if x == 0.0 || !x.is_finite() { low } else { exponent_of(x).clamp(low, high) };
-    2f64.powi(exponent - fraction)
+    let e = exponent - fraction;
+    // `powi` has no subnormal results.
+    if e >= -1022 { 2f64.powi(e) } else { f64::from_bits(1 << (e + 1074)) }
 }
 
 fn exponent_of(x: f64) -> i32 {
@@ -225,6 +227,19 @@ mod tests {
         for x in [0.1f32.next_up(), 0.1f32.next_down()] {
             assert!(compare(&f32s(&[x]), &want, &HALF, true).is_err(), "{x:e}");
         }
+    }
+
+    #[test]
+    fn the_gap_between_small_doubles_is_not_zero() {
+        for x in [1e-300, 1.5 * f64::MIN_POSITIVE, f64::MIN_POSITIVE, 5e-324, 0.0] {
+            assert_eq!(
+                ulp_at(x, Dtype::F64),
+                f64::max(x, f64::MIN_POSITIVE).next_up() - f64::max(x, f64::MIN_POSITIVE)
+            );
+        }
+        let want = RefTensor::float(&[1], vec![1e-300]);
+        let near = HostTensor::new(&[1], &[1e-300f64.next_up()]).expect("sizes agree");
+        assert_eq!(compare(&near, &want, &HALF, true).map(|w| w.map(|w| w.ulp)), Ok(Some(1.0)));
     }
 
     #[test]

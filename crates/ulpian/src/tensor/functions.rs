@@ -4,7 +4,6 @@ use super::promote::{floating, together};
 use super::{Scalar, Tensor};
 use crate::error::Result;
 use ulpian_graph::Node;
-use ulpian_num::Dtype;
 use ulpian_ops::Approximate;
 
 /// Functions of one tensor; integers and bools in f32.

@@ -111,7 +111,7 @@ same! {
     neg;
     /// `|x|`; exact.
     abs;
-    /// −1, 0 or 1; NaN stays.
+    /// −1, 0 or 1; 0 for NaN, as in PyTorch.
     sign;
     /// `x · x`.
     square;
