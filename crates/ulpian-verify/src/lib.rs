@@ -6,6 +6,8 @@
 //! op's stated bound, and each bound must be seen to reject something.
 
 pub mod compare;
+pub mod planted;
 pub mod prove;
 pub mod sweep;
+pub mod tape;
 pub mod truth;

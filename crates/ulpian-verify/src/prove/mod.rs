@@ -10,7 +10,7 @@
 
 mod evaluate;
 mod evidence;
-mod pairs;
+pub(crate) mod pairs;
 mod record;
 mod sweep;
 
