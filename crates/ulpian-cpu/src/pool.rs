@@ -44,8 +44,9 @@ impl Pool {
             slot: Mutex::new(None),
             wake: Condvar::new(),
         });
+        // Without gaps, should the system have no more threads: what workers have of their own is found by number.
         let workers = (1..threads.max(1))
-            .filter_map(|i| {
+            .map_while(|i| {
                 let shared = shared.clone();
                 std::thread::Builder::new()
                     .name(format!("ulpian-cpu-{i}"))

@@ -4,7 +4,7 @@ use crate::tests_common::{Form, U, devices, product, upload};
 use crate::{Cpu, Isa, Options};
 use ulpian_kernel::device::{Binding, Device, DeviceError, Launch, Prepared};
 use ulpian_kernel::interp::oracle;
-use ulpian_kernel::ir::{Access, Contract, Kernel};
+use ulpian_kernel::ir::{Access, Contract, Kernel, Operand, Unit};
 use ulpian_kernel::record::record;
 use ulpian_num::Dtype;
 
@@ -173,6 +173,67 @@ fn packing_in_spans_along_k_changes_no_bit() {
                 check(&cpus, f, (40, 70, 5000), false);
                 check(&cpus, Form { a_transposed: true, b_transposed: false, ..f }, (3, 40, 3100), false);
                 check(&cpus, Form { tile: (1, 16), ..f }, (1, 1, 9000), false);
+            }
+        }
+    }
+}
+
+#[test]
+fn programs_of_one_launch_may_have_chains_of_different_lengths() {
+    let cpus = devices();
+    let (rows, n, programs, most) = (4u32, 16u32, 4u32, 2600usize);
+    for dtype in [Dtype::F32, Dtype::F64] {
+        for (first, more) in [(10u32, 800u32), (0, 650), (2600, 0u32.wrapping_sub(800))] {
+            let kernel = record("lengths", false, |r| {
+                let (a, b) = (r.buffer(dtype, Access::Read), r.buffer(dtype, Access::Read));
+                let c = r.buffer(dtype, Access::Write);
+                let (row_len, first, more) = (r.param(), r.param(), r.param());
+                let pid = r.program_id();
+                let (zero, one) = (U::lit(0), U::lit(1));
+                let side = |buffer, outer0: U, limit: U, os: U, ks: U| Operand::Strided {
+                    buffer,
+                    base: zero.0,
+                    outer0: outer0.0,
+                    outer_limit: limit.0,
+                    outer_stride: os.0,
+                    k_stride: ks.0,
+                    unit: Unit::Neither,
+                    aligned: false,
+                };
+                let row0 = pid * U::lit(rows);
+                let sa = side(a, row0, U::lit(rows * programs), row_len, one);
+                let sb = side(b, zero, U::lit(n), one, U::lit(n));
+                let k = first + pid * more;
+                let p = r.contract(dtype, rows, n, Contract { k: k.0, a: sa, b: sb });
+                let (row, col) = (row0 + r.iota(rows, 0), r.iota(n, 1));
+                r.store(c, row * U::lit(n) + col, Some(row.lt(U::lit(rows * programs))), p, false);
+            })
+            .unwrap();
+            let mut seed = u64::from(first);
+            let size = dtype.size();
+            let lanes = (rows * programs) as usize;
+            let data = [
+                elements(dtype, lanes * most, &mut seed, false),
+                elements(dtype, n as usize * most, &mut seed, false),
+                vec![0; lanes * n as usize * size],
+            ];
+            let params = vec![most as u32, first, more];
+            let mut want = data.to_vec();
+            oracle::run(&kernel, u64::from(programs), &mut want, &params).unwrap();
+            let kernel = Prepared::new(kernel);
+            for cpu in &cpus {
+                let bindings = upload(cpu, &data);
+                let out = bindings[2].clone();
+                let (kernel, params) = (kernel.clone(), params.clone());
+                cpu.run(&Launch { kernel, bindings, params, programs: programs.into() }).unwrap();
+                let mut have = vec![0; want[2].len()];
+                cpu.download(&out, &mut have).unwrap();
+                for (i, (x, y)) in have.chunks(size).zip(want[2].chunks(size)).enumerate() {
+                    assert!(
+                        same(dtype, x, y),
+                        "{cpu:?} {dtype} from {first} terms: element {i} is {x:02x?}, want {y:02x?}"
+                    );
+                }
             }
         }
     }

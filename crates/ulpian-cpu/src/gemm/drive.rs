@@ -76,7 +76,8 @@ pub(crate) struct Call<'a> {
     pub params: &'a [u32],
 }
 
-/// Runs a launch whose kernel is a product; false if this is not for the tuned loops (nothing was written then).
+/// Runs a launch whose kernel is a product; false if this is not for the tuned loops: all of it is then to be run
+/// otherwise, parts of the result that were written here among it.
 pub(crate) fn run(call: &Call<'_>, shape: Product, programs: u64) -> Result<bool, Stop> {
     let Some(inner) = Inner::new(call.cpu.isa, shape.keep_subnormals, shape.dtype) else { return Ok(false) };
     if programs > 1 << 22 {
@@ -103,6 +104,8 @@ fn batch(call: &Call<'_>, inner: Inner, start: u64, programs: u64) -> Result<Opt
     let mut flops = 0u64;
     let mut end = start;
     let mut terms = 0;
+    // Terms at a time, where one program has too many to pack at once.
+    let mut cut = None;
     {
         let mut scratch = cpu.scratch[0].lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = 0;
@@ -156,6 +159,7 @@ fn batch(call: &Call<'_>, inner: Inner, start: u64, programs: u64) -> Result<Opt
             let (rows, cols) = ((0, rows), (0, cols));
             push(&mut work, Work { program, a, b, rows, cols, sums: None })?;
             if span < own {
+                cut = Some(span);
                 break;
             }
         }
@@ -176,10 +180,9 @@ fn batch(call: &Call<'_>, inner: Inner, start: u64, programs: u64) -> Result<Opt
     if !alone {
         work = spread(work, 2 * cpu.pool.threads(), inner);
     }
-    // More than one span only in a batch of one program.
-    let span = sides[0][0].span;
+    // Programs of one batch may differ in their terms: only a program alone is cut.
     let packing = bytes;
-    if span < terms {
+    if cut.is_some() {
         for w in &mut work {
             w.sums = Some(bytes);
             bytes += sum_bytes(inner, w).next_multiple_of(64);
@@ -187,9 +190,9 @@ fn batch(call: &Call<'_>, inner: Inner, start: u64, programs: u64) -> Result<Opt
     }
     let mut room = cpu.packed.room.lock().unwrap_or_else(PoisonError::into_inner);
     let base = Base(grown(&mut room, bytes)?);
-    let (mut from, spans) = (0, span.max(1));
+    let mut from = 0;
     loop {
-        let to = if span < terms { terms.min(from + spans) } else { terms };
+        let to = cut.map_or(terms, |span| terms.min(from + span));
         pack(call, inner, &sides, base, (from, to), alone || packing < 1 << 16)?;
         let last = to == terms;
         each(cpu, work.len(), alone, &|i, me, scratch| {

@@ -64,8 +64,8 @@ impl Strided {
         let live = (outer_limit.saturating_sub(outer0) as usize).min(outer);
         let first = base as u64 + outer0 as u64 * outer_stride as u64;
         let top = first
-            + (live as u64).saturating_sub(1) * outer_stride as u64
-            + (terms as u64).saturating_sub(1) * k_stride as u64;
+            .saturating_add((live as u64).saturating_sub(1) * outer_stride as u64)
+            .saturating_add((terms as u64).saturating_sub(1) * k_stride as u64);
         if live > 0 && terms > 0 && (top > u32::MAX as u64 || top >= (buf.bytes() / dtype.size()) as u64) {
             return None;
         }
