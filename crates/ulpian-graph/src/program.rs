@@ -21,8 +21,8 @@ pub struct Options {
     pub fuse: bool,
     /// `Subnormals::Preserve`: keep f32 subnormals, on devices that can.
     pub keep_subnormals: bool,
-    /// Elements that one launch may count: kernels that would count more are launched in parts. Never changes a bit;
-    /// less than [`Options::WINDOW`] is for tests.
+    /// Elements that one launch may count, [`Options::WINDOW`] at most: kernels that would count more are launched in
+    /// parts. Never changes a bit; less is for tests.
     pub window: u64,
 }
 
@@ -274,6 +274,8 @@ impl Program {
         let all = self.ready.lock().unwrap_or_else(|e| e.into_inner());
         let Some(ready) = all.get(device.memory_key()) else { return Ok(()) };
         let reports = self.plan.reports.iter().zip(&self.plan.checks).zip(&ready.reports);
+        // All are read and wiped, whatever the first says: the next check is of later runs.
+        let mut first = Ok(());
         for ((report, of), memory) in reports {
             let size = report.dtype.size();
             let mut bytes = vec![0u8; report.programs as usize * 2 * size];
@@ -284,6 +286,9 @@ impl Program {
             let Some((_, index)) = first_outside(&bytes, report.dtype, report.extent) else { continue };
             let clean = vec![0u8; bytes.len()];
             device.upload(&whole(memory), &clean)?;
+            if first.is_err() {
+                continue;
+            }
             let (mut index, mut position) = (index, None);
             if let Some(i) = of.given
                 && let Some(memory) = inputs.get(i)
@@ -296,9 +301,9 @@ impl Program {
                 }
             }
             let (check, extent) = (of.check, report.extent);
-            return Err(GraphError::outside(check, index, position, extent));
+            first = Err(GraphError::outside(check, index, position, extent));
         }
-        Ok(())
+        first
     }
     /// A run and its check as one: threads that run the program at once do not take each other's reports.
     pub fn run_checked(
@@ -307,8 +312,11 @@ impl Program {
         inputs: &[Arc<dyn Memory>],
     ) -> Result<Vec<Arc<dyn Memory>>, GraphError> {
         let _turn = self.can_fail_indices().then(|| self.turn.lock().unwrap_or_else(|e| e.into_inner()));
-        let results = self.run(device, inputs)?;
-        self.checked(device, inputs)?;
+        let results = self.run(device, inputs);
+        // Also after a run that failed midway: what it reported is not the next one's.
+        let checked = self.checked(device, inputs);
+        let results = results?;
+        checked?;
         Ok(results)
     }
     /// Whether some run could find an index out of range.

@@ -229,6 +229,24 @@ fn gathers_agree_and_bad_indices_are_errors() {
 }
 
 #[test]
+fn a_run_is_not_blamed_for_the_bad_indices_of_an_earlier_one() {
+    let x = input(Dtype::F32, &[5, 2], 3);
+    let given = |v: [i64; 3]| HostTensor::new(&[3], &v).unwrap();
+    let index = || Node::placeholder(given([0; 3]).ty);
+    let (i, j) = (index(), index());
+    let y = map(Body::Mul, Dtype::F32, &[&gather(0, &x.0, &i), &gather(0, &x.0, &j)]);
+    let p = Program::compile(&[y], &[x.0.clone(), i, j], Options::default()).unwrap();
+    let device = cpu();
+    let run = |i, j| {
+        let memory = [upload(&*device, &x.1), upload(&*device, &given(i)), upload(&*device, &given(j))];
+        p.run_checked(&*device, &memory).map(|_| ())
+    };
+    // Both are bad: one of them is named, and neither is remembered.
+    assert!(matches!(run([0, 9, 1], [7, 0, 1]), Err(GraphError::IndexOutOfRange { .. })));
+    assert_eq!(run([0, 1, 4], [4, 3, 2]), Ok(()));
+}
+
+#[test]
 fn zero_sized_tensors_need_no_launch() {
     let x = input(Dtype::F32, &[0, 4], 1);
     let w = input(Dtype::F32, &[4, 3], 1);

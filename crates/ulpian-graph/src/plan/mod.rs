@@ -79,11 +79,12 @@ pub struct Plan {
 pub fn plan(outputs: &[Node], given: &HashMap<u64, usize>, options: &Options) -> Result<Plan, GraphError> {
     let graph = Graph::build(outputs, given)?;
     let fusion = fuse::decide(&graph, options.fuse);
+    let window = options.window.min(Options::WINDOW);
     let mut out = Output {
         graph: &graph,
         fusion: &fusion,
         keep_subnormals: options.keep_subnormals,
-        limit: (graph.largest() > options.window).then_some(options.window),
+        limit: (graph.largest() > window).then_some(window),
         drafts: vec![],
         scratch: vec![],
         reports: vec![],
