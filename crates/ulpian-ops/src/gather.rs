@@ -120,8 +120,9 @@ impl Op for IndexSelect {
             let joined =
                 [&moved.shape()[..axis], &[z.saturating_mul(extent)], &moved.shape()[axis + 2..]].concat();
             let moved = reshape(&moved, &joined)?;
-            let base = mul(&positions(index.ty().dtype, index.shape(), 0)?, &like(index, extent as f64))?;
             let index = check.map_or(Ok(index.clone()), |c| within(index, extent, c))?;
+            let index = wide_enough(&index, z.saturating_mul(extent))?;
+            let base = mul(&positions(index.ty().dtype, index.shape(), 0)?, &like(&index, extent as f64))?;
             gather_at(&moved, &add(&index, &base)?, axis, None)?
         } else {
             gather_at(data, index, axis, check)?
@@ -165,6 +166,11 @@ impl Op for IndexSelect {
 /// without a check of its own.
 pub(crate) fn within(index: &Node, extent: usize, check: Check) -> Result<Node, OpError> {
     gather_at(&iota(index.ty().dtype, extent)?, index, 0, Some(check))
+}
+
+/// An index as the dtype that holds every place among `elements`: where i32 does not, i64.
+pub(crate) fn wide_enough(index: &Node, elements: usize) -> Result<Node, OpError> {
+    if i32::try_from(elements).is_ok() { Ok(index.clone()) } else { cast(index, Dtype::I64) }
 }
 
 /// `check` is `None` for an index made from a checked one.
@@ -430,7 +436,7 @@ pub fn gather(data: &Node, axis: isize, index: &Node) -> Result<Node, OpError> {
     if !is_index(index.ty().dtype) {
         return Err(dtype_error("gather", &types, "an i32 or i64 index", "cast the index"));
     }
-    let index = &within(index, data.shape()[axis], GATHER)?;
+    let index = &wide_enough(&within(index, data.shape()[axis], GATHER)?, data.ty().len())?;
     let mut flat = like(index, 0.0);
     let mut stride = 1usize;
     for a in (0..rank).rev() {

@@ -9,7 +9,7 @@ use crate::cast::cast;
 use crate::compare::eq;
 use crate::create::{iota, like, positions};
 use crate::error::{arity, attribute_error, dtype_error, no_gradient, shape_error};
-use crate::gather::{gather_at, within};
+use crate::gather::{gather_at, wide_enough, within};
 use crate::movement::{expand, lead_all, reshape, size};
 use crate::reduce::{in_single, mean_kept, sum_kept};
 use crate::sample::{FLOATS, host, sample, wave};
@@ -138,7 +138,7 @@ impl Op for Nll {
     fn expand(&self, inputs: &[Node]) -> Result<Option<Node>, OpError> {
         let (x, target) = (&inputs[0], &inputs[1]);
         let [n, c] = [x.shape()[0], x.shape()[1]];
-        let target = within(target, c, self.check)?;
+        let target = wide_enough(&within(target, c, self.check)?, size(&[n, c]))?;
         let flat = add(&mul(&iota(target.ty().dtype, n)?, &like(&target, c as f64))?, &target)?;
         Ok(Some(neg(&gather_at(&reshape(x, &[size(&[n, c])])?, &flat, 0, None)?)?))
     }

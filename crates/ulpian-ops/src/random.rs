@@ -92,8 +92,10 @@ impl Distribution {
                     // No number is as large as its own successor: refused.
                     _ => (1, 0),
                 };
-                let last = i128::from(low) + span as i128 - 1;
-                let fits = (1..=1 << 64).contains(&span) && i128::from(low) >= least && last <= most;
+                // The span first: a larger one has no last number to speak of.
+                let fits = (1..=1 << 64).contains(&span)
+                    && i128::from(low) >= least
+                    && i128::from(low) + (span as i128 - 1) <= most;
                 (fits, "must be i32, i64 or u8 and hold the whole range")
             }
             _ => (dtype.is_float(), "must be floating"),

@@ -2,7 +2,7 @@
 
 use ulpian_graph::native::evaluate;
 use ulpian_graph::transform::{grad, jvp};
-use ulpian_graph::{HostTensor, Node, OpError};
+use ulpian_graph::{HostTensor, Node, NodeKind, Op, OpError, TensorType};
 use ulpian_num::{Bf16, Dtype, Element, F16};
 use ulpian_ops::*;
 
@@ -266,4 +266,36 @@ fn shapes_that_do_not_fit_are_named_with_a_remedy() {
     assert!(sum(&zeros(Dtype::F32, &[2]), &[1], false).is_err());
     assert!(reshape(&zeros(Dtype::F32, &[2]), &[usize::MAX, 2]).is_err());
     assert!(slice(&zeros(Dtype::F32, &[4]), &[3], &[-2], &[3]).is_err());
+}
+
+/// The dtype of the places that a gather reads, which is `n` or its one operand.
+fn places(n: &Node) -> Dtype {
+    let NodeKind::Apply { op, inputs } = n.kind() else { panic!("{n:?}") };
+    if op.name() == "index_select" { inputs[1].ty().dtype } else { places(&inputs[0]) }
+}
+
+#[test]
+fn an_i32_index_into_more_elements_than_i32_counts_is_widened() {
+    // Nothing of these sizes is made: what is read is looked at, not its value.
+    for (rows, want) in [(2usize, Dtype::I32), (1 << 20, Dtype::I64)] {
+        let data = ok(full(Dtype::F16, &[rows, 50_000], 1.0));
+        let index = host(&[1, 2], &[1i32, 0]);
+        assert_eq!(places(&ok(gather(&data, 0, &index))), want, "gather from {rows} rows");
+        let targets = ok(full(Dtype::I32, &[rows], 1.0));
+        let loss = loss::Nll::new().expand(&[data, targets]).unwrap().unwrap();
+        assert_eq!(places(&loss), want, "nll of {rows} rows");
+    }
+}
+
+#[test]
+fn ranges_of_no_or_too_many_integers_are_refused() {
+    use random::{Distribution, Random};
+    for span in [0, (1 << 64) + 1, 1 << 127, u128::MAX] {
+        for low in [i64::MIN, 0, i64::MAX] {
+            let distribution = Distribution::Integers { low, span };
+            let op = Random { distribution, dtype: Dtype::I64, shape: vec![2] };
+            let e = op.infer(&[TensorType::new(Dtype::I32, &[4])]).unwrap_err();
+            assert!(e.to_string().contains("range"), "{low} {span}: {e}");
+        }
+    }
 }
