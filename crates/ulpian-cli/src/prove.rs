@@ -90,12 +90,7 @@ fn functions(names: &[String]) -> Result<Vec<Func>, Box<dyn Error>> {
 
 /// Where proofs are noted when no file is named; `None` where there is no cache folder.
 fn default_state() -> Option<PathBuf> {
-    let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let folder = match std::env::var_os("ULPIAN_CACHE") {
-        Some(v) if v.is_empty() || v == "0" || v == "off" => return None,
-        Some(v) => PathBuf::from(v),
-        None => path("XDG_CACHE_HOME").or_else(|| path("HOME").map(|h| h.join(".cache")))?.join("ulpian"),
-    };
+    let folder = ulpian_vulkan::options::cache_folder()?;
     std::fs::create_dir_all(&folder).ok()?;
     Some(folder.join("prove.json"))
 }
@@ -190,6 +185,10 @@ impl Run<'_> {
         let mut entry = self.record.entries.remove(&key).unwrap_or_default();
         let known = self.against.as_ref().and_then(|r| r.entry(job)).cloned();
         let from_file = known.is_some();
+        if let (Some(path), false, false) = (&self.args.against, from_file, on_cpu) {
+            let key = job.key();
+            eprintln!("note: {} has no whole evidence of {key}; the CPU is asked instead", path.display());
+        }
         let mut other = if on_cpu {
             None
         } else {
@@ -201,7 +200,7 @@ impl Run<'_> {
         let quiet = self.args.json;
         let mut each = |step: Step<'_>| {
             match step {
-                Step::Block { number, block, entry, .. } => {
+                Step::Block { number, block, entry, reference, .. } => {
                     bar.inc(block.inputs);
                     for w in entry.wrong.iter().skip(shown).filter(|_| !quiet) {
                         bar.suspend(|| println!("{}", wrong_line(job, w)));
@@ -213,6 +212,9 @@ impl Run<'_> {
                     // Noted as it stands, so that a stop at any time loses one block or two.
                     if self.state.is_some() && self.saved.elapsed() > Duration::from_secs(2) {
                         self.record.entries.insert(key.clone(), entry.clone());
+                        if let Some(reference) = reference.filter(|_| !from_file) {
+                            self.record.entries.insert(cpu_key.clone(), reference.clone());
+                        }
                         if let Err(e) = self.save(false) {
                             failure = Some(e);
                         }

@@ -297,6 +297,30 @@ fn one_flipped_bit_among_all_inputs_is_found_and_named() {
 }
 
 #[test]
+fn what_equals_a_wrong_reference_is_as_wrong() {
+    let wrong = || -> Arc<dyn Device> { Arc::new(Flipped { inner: cpu(), element: 12_345, bit: 0 }) };
+    let job = job(Func::Sqrt, Dtype::F32, false);
+    let (mut entry, mut known, reference) = (Entry::default(), Entry::default(), wrong());
+    let compared = Some((&reference, &mut known));
+    let outcome = sweep(&job, &wrong(), 2, &mut entry, compared, &mut |_| true).unwrap();
+    assert_eq!((outcome.differ, outcome.wrong), (0, 1));
+}
+
+#[test]
+fn blocks_that_were_compared_with_what_is_no_longer_known_are_compared_again() {
+    let (device, reference) = (cpu(), cpu());
+    let job = job(Func::Sqrt, Dtype::F32, false);
+    let (mut entry, mut known) = (Entry::default(), Entry::default());
+    sweep(&job, &device, 2, &mut entry, Some((&reference, &mut known)), &mut |_| true).unwrap();
+    let (first, whole) = (entry.clone(), known);
+    // A stop between the two records leaves one without the other.
+    let mut known = Entry::default();
+    sweep(&job, &device, 2, &mut entry, Some((&reference, &mut known)), &mut |_| true).unwrap();
+    assert_eq!((&entry, &known), (&first, &whole));
+    assert!(known.total(|b| b.checked) > 0);
+}
+
+#[test]
 fn a_stopped_proof_goes_on_to_the_same_hashes() {
     let device = cpu();
     let job = Job {

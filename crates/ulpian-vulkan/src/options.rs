@@ -33,20 +33,27 @@ pub struct Options {
     pub queue_family: Option<u32>,
 }
 
+fn path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
+/// The folder that `ULPIAN_CACHE` names, or the user's own for ulpian; `None` where nothing is to be kept on disk.
+pub fn cache_folder() -> Option<PathBuf> {
+    match std::env::var_os("ULPIAN_CACHE") {
+        Some(v) if v.is_empty() || v == "0" || v == "off" => None,
+        Some(v) => Some(PathBuf::from(v)),
+        None => path("XDG_CACHE_HOME")
+            .or_else(|| path("HOME").map(|h| h.join(".cache")))
+            .map(|c| c.join("ulpian")),
+    }
+}
+
 impl Options {
     /// Reads the environment.
     ///
     /// # Errors
     /// [`DeviceError::Setting`] for a variable whose value means nothing.
     pub fn from_env() -> Result<Options, DeviceError> {
-        let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-        let cache = match std::env::var_os("ULPIAN_CACHE") {
-            Some(v) if v.is_empty() || v == "0" || v == "off" => None,
-            Some(v) => Some(PathBuf::from(v)),
-            None => path("XDG_CACHE_HOME")
-                .or_else(|| path("HOME").map(|h| h.join(".cache")))
-                .map(|c| c.join("ulpian")),
-        };
         let wrong = |variable: &str, wanted: &str| {
             let value = std::env::var_os(variable).unwrap_or_default().to_string_lossy().into_owned();
             DeviceError::Setting { variable: variable.into(), value, wanted: wanted.into() }
@@ -75,7 +82,7 @@ impl Options {
         Ok(Options {
             loader: path("ULPIAN_VULKAN_LOADER"),
             validate,
-            cache,
+            cache: cache_folder(),
             dump,
             kernels,
             faults: FaultPlan::from_env()?,

@@ -31,15 +31,13 @@ fn hash_of_hashes(entry: &Entry) -> String {
 
 /// An entry's lines; `full` adds one for each block. `against` says whose blocks it was compared with.
 pub fn lines(job: &Job, entry: &Entry, against: Option<&str>, full: bool) -> String {
+    let (wrong, undecided) = (entry.total(|b| b.wrong), entry.total(|b| b.undecided));
     let held = match against {
         Some(device) => {
             let differ = entry.total(|b| b.differ);
-            format!("differ from {device} = {differ}  wrong = {}", entry.total(|b| b.wrong))
+            format!("differ from {device} = {differ}  wrong = {wrong}  undecided = {undecided}")
         }
-        None => {
-            let (wrong, undecided) = (entry.total(|b| b.wrong), entry.total(|b| b.undecided));
-            format!("wrong = {wrong}  undecided = {undecided}  hard = {}", entry.total(|b| b.hard))
-        }
+        None => format!("wrong = {wrong}  undecided = {undecided}  hard = {}", entry.total(|b| b.hard)),
     };
     let done = entry.total(|b| b.inputs);
     let whole = if done == job.inputs() { String::new() } else { format!("  UNFINISHED after {done}") };
@@ -59,7 +57,8 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Takes what lists its blocks and has nothing wrong; other lines are left out.
+    /// Takes what was held to the truth itself, lists its blocks and has nothing wrong or undecided; other lines are left
+    /// out.
     pub fn parse(text: &str) -> Reference {
         let mut all = Reference::default();
         let mut current: Option<String> = None;
@@ -71,8 +70,10 @@ impl Reference {
                     all.entries.entry(key.clone()).or_default().blocks.insert(n, block);
                 }
             } else {
-                let right = line.contains("  wrong = 0  ") && !line.contains("UNFINISHED");
-                current = line.split_once("  ").filter(|_| right).map(|(key, _)| key.to_string());
+                let right = |rest: &str| {
+                    rest.starts_with("wrong = 0  undecided = 0  ") && !rest.contains("UNFINISHED")
+                };
+                current = line.split_once("  ").filter(|l| right(l.1)).map(|(key, _)| key.to_string());
             }
         }
         all
@@ -99,6 +100,11 @@ mod tests {
         let read = Reference::parse(&lines(&job, &entry(0), None, true));
         assert_eq!(read.entry(&job).map(|e| e.blocks[&1].hash.as_str()), Some("0a"));
         assert_eq!(Reference::parse(&lines(&job, &entry(1), None, true)).entry(&job), None);
+        let mut undecided = entry(0);
+        undecided.blocks.entry(1).and_modify(|b| b.undecided = 1);
+        assert_eq!(Reference::parse(&lines(&job, &undecided, None, true)).entry(&job), None);
+        // Of another device's, which are no measure.
+        assert_eq!(Reference::parse(&lines(&job, &entry(0), Some("cpu"), true)).entry(&job), None);
         assert_eq!(Reference::parse(&lines(&job, &entry(0), None, false)).entry(&job), None);
     }
 }

@@ -109,14 +109,12 @@ impl Job {
     }
     /// Inputs in words.
     pub fn inputs_text(&self) -> String {
+        let step = if self.step == 1 { String::new() } else { format!(" step {}", self.step) };
         match (self.func.arity(), self.dtype) {
             (1, Dtype::F32) if self.range == (0, 1 << 32) && self.step == 1 => "all 2^32".into(),
-            (1, Dtype::F32) => {
-                let step = if self.step == 1 { String::new() } else { format!(" step {}", self.step) };
-                format!("{:08x}..{:x}{step}", self.range.0, self.range.1)
-            }
+            (1, Dtype::F32) => format!("{:08x}..{:x}{step}", self.range.0, self.range.1),
             (1, _) => "all 2^16".into(),
-            _ => format!("{} pairs", self.inputs()),
+            _ => format!("{} pairs{step}", self.inputs()),
         }
     }
     pub fn mode(&self) -> &'static str {

@@ -10,7 +10,8 @@ pub struct Block {
     /// In hexadecimal.
     pub hash: String,
     pub inputs: u64,
-    /// Results held to the truth; 0 where equality with another device's stands for it.
+    /// Results held to the truth; 0 where equality with another device's stands for it, whose wrong and undecided ones
+    /// are then these.
     pub checked: u64,
     pub wrong: u64,
     pub undecided: u64,

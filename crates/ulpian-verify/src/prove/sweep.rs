@@ -11,8 +11,8 @@ use ulpian_kernel::device::Device;
 /// What a sweep tells as it goes.
 #[derive(Debug)]
 pub enum Step<'a> {
-    /// A block is done (or was done before: `old`).
-    Block { number: u64, block: &'a Block, entry: &'a Entry, old: bool },
+    /// A block is done (or was done before: `old`). `reference` is what was found of the reference so far.
+    Block { number: u64, block: &'a Block, entry: &'a Entry, reference: Option<&'a Entry>, old: bool },
     /// The first input of a block on which the device differs from the reference.
     Differ { a: u32, b: u32, device: u32, reference: u32 },
 }
@@ -28,8 +28,9 @@ pub struct Outcome {
 }
 
 /// Runs `job` on `device`, leaving out what `entry` holds already. With a `reference` (the CPU and its entry) results
-/// are compared with its blocks, which are computed where they are missing; without, they are held to the truth.
-/// `each` hears of every block and says whether to go on.
+/// are compared with its blocks, which are computed where they are missing, and what is equal is as right as they are;
+/// without, results are held to the truth. A block that was compared with another reference than this one is not left
+/// out. `each` hears of every block and says whether to go on.
 ///
 /// # Errors
 /// [`ProveError`] from either device.
@@ -49,7 +50,11 @@ pub fn sweep(
     let mut launched = None;
     let mut outcome = Outcome::default();
     for b in 0..job.blocks() {
-        let old = entry.blocks.contains_key(&b);
+        let known = reference.as_ref().map(|(_, known)| known.blocks.get(&b));
+        let old = entry.blocks.get(&b).is_some_and(|ours| match known {
+            None => true,
+            Some(theirs) => theirs.is_some_and(|theirs| (theirs.hash == ours.hash) == (ours.differ == 0)),
+        });
         if !old {
             let running = match &mut evaluator {
                 Some(e) => e,
@@ -89,7 +94,9 @@ pub fn sweep(
                     let found = seen.block(&mut known.wrong);
                     known.blocks.insert(b, found);
                 }
-                if known.blocks.get(&b).is_none_or(|k| k.hash != block.hash) {
+                if let Some(equal) = known.blocks.get(&b).filter(|k| k.hash == block.hash) {
+                    (block.wrong, block.undecided) = (equal.wrong, equal.undecided);
+                } else {
                     let (mut left, mut right) = (vec![], vec![]);
                     patterns(format, &ours, &mut left);
                     patterns(format, &evaluate(&mut other)?, &mut right);
@@ -111,7 +118,8 @@ pub fn sweep(
         outcome.wrong += block.wrong;
         outcome.undecided += block.undecided;
         outcome.differ += block.differ;
-        if !each(Step::Block { number: b, block, entry, old }) {
+        let reference = reference.as_ref().map(|(_, known)| &**known);
+        if !each(Step::Block { number: b, block, entry, reference, old }) {
             outcome.stopped = true;
             break;
         }
@@ -214,8 +222,12 @@ impl Seen {
 
     /// The block's findings; its first wrong results go to `wrong` while there is room.
     fn block(self, wrong: &mut Vec<Wrong>) -> Block {
-        let room = KEPT.saturating_sub(wrong.len());
-        wrong.extend(self.wrong.into_iter().take(room).map(|(_, w)| w));
+        for (_, w) in self.wrong {
+            // A block that is looked at again finds its own.
+            if wrong.len() < KEPT && !wrong.contains(&w) {
+                wrong.push(w);
+            }
+        }
         let mut whole = Sha256::new();
         self.hashes.iter().for_each(|h| whole.update(h));
         Block {
