@@ -5,6 +5,10 @@
 //! Threads, drivers, shader text and graphs never live here. The one idea: a kernel is an ordinary generic function;
 //! what it *means* is fixed by the IR it records, and every other reading must give that IR's bits.
 
+/// Changes with any source file of this crate: what is made of kernels and kept, such as a shader in a cache on disk,
+/// is kept under it.
+pub const SOURCE_HASH: &str = env!("SOURCE_HASH");
+
 pub mod device;
 pub mod faults;
 pub mod interp;

@@ -1,8 +1,9 @@
 //! What the writer must know of a device. Holds no Vulkan types and asks no driver: the device fills it in.
 
-/// Part of every cache key: the sources of this crate and of the functions it writes out.
+/// Part of every cache key: the sources of this crate, of the kernels' meaning (the length of a product's blocks is
+/// theirs) and of the functions it writes out.
 pub fn writer_version() -> String {
-    format!("{}-{}", env!("SOURCE_HASH"), ulpian_num::SOURCE_HASH)
+    format!("{}-{}-{}", env!("SOURCE_HASH"), ulpian_kernel::SOURCE_HASH, ulpian_num::SOURCE_HASH)
 }
 
 /// Device facts that shape a shader; equal caps give equal words.
