@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use ulpian::data::{Dataset, digits};
 use ulpian::device::{CpuOptions, Isa, OpenOptions, open_with};
-use ulpian::io::{Weights, safetensors, weights_sha256};
+use ulpian::io::{HostTensor, Weights, safetensors, weights_sha256};
 use ulpian::optim::{Adam, AdamW, Optimizer, Sgd};
 use ulpian::train::{Epoch, Model, Settings, Trainer};
 use ulpian::{Device, Dtype, Error, Tensor, grad};
@@ -194,6 +194,10 @@ fn a_snapshot_of_another_run_is_refused_and_changes_nothing() {
     }
     let mut odd = good.clone();
     odd.insert("trainer.position".into(), good["trainer.loss"].clone());
+    refused(&odd, "trainer.position");
+    let mut epochs = good["trainer.position"].bytes().to_vec();
+    epochs[..8].fill(0xff);
+    odd.insert("trainer.position".into(), HostTensor::new(Dtype::I64, vec![5], epochs).unwrap());
     refused(&odd, "trainer.position");
     let mut odd = good.clone();
     odd.insert("optimizer.adam.m.fc1.bias".into(), good["fc2.bias"].clone());

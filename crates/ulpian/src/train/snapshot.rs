@@ -93,6 +93,10 @@ impl<O: Optimizer> Trainer<O> {
                 return Err(argument(what, here, &need));
             }
         }
+        // As the i64 it is saved as: one more epoch can be counted.
+        if i64::try_from(words[0]).is_err() {
+            return Err(wrong("has a negative number of epochs"));
+        }
         let done = usize::try_from(words[1]).ok().filter(|&d| d <= self.steps_per_epoch());
         Ok((words[0], done.ok_or_else(|| wrong("has more steps than an epoch"))?))
     }
