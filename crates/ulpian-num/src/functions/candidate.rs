@@ -2,7 +2,7 @@
 //!
 //! A correctly rounded f32 function has two bodies. The fast one works in unevaluated pairs of floats to about 2^-38 and
 //! says whether its error bound leaves the nearest float in doubt; the slow one (64-bit integers, `wide.rs`) is right
-//! to 2^-60 and answers for the few arguments in doubt. Which body answers never shows in the bits.
+//! to 2^-58 or so (each file says) and answers for the few arguments in doubt. Which body answers never shows in the bits.
 
 use super::f;
 use crate::real::{Real, Val};
