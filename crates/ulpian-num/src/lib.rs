@@ -12,6 +12,7 @@ pub mod exact;
 pub mod functions;
 pub mod native;
 pub mod philox;
+pub mod readings;
 pub mod real;
 pub mod shadow;
 pub mod soft_fma;

@@ -44,7 +44,7 @@ mod activation;
 mod arc;
 mod area;
 mod candidate;
-mod constants;
+pub(crate) mod constants;
 mod div;
 mod erf;
 mod exp;

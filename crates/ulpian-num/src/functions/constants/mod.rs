@@ -9,4 +9,5 @@ pub(super) mod exp;
 pub(super) mod half;
 pub(super) mod log;
 pub(super) mod pow;
-pub(super) mod trig;
+pub(crate) mod readings;
+pub(crate) mod trig;
