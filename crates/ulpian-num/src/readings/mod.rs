@@ -14,7 +14,7 @@
 //! }
 //! let exact = silu(Val::<Interval, f32>::lit(0.5)).0.ends();
 //! assert!(exact.0 <= 0.31122966560092726 && 0.31122966560092727 <= exact.1 && exact.1 - exact.0 < 1e-15);
-//! let slope = silu(Val::<Dual<Doubled>, f32>::new(Dual::variable(0.5))).0.slope;
+//! let slope = silu(Val::<Dual<Doubled>, f32>::new(Dual::<Doubled>::variable(0.5))).0.slope;
 //! assert_eq!(slope.hi(), 0.7399611873026518);
 //! let more = silu(Val::<Doubled, f32>::lit(0.5)).0;
 //! assert_eq!(more.hi(), 0.3112296656009273);
