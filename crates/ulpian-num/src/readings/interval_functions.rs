@@ -85,6 +85,7 @@ pub(super) fn call(f: Func, a: Span, b: Span) -> Span {
         }
         Shape::Circular => circular(f, inside),
         Shape::Two => pairs(f, a, b),
+        Shape::Wild => Span { nan: true, ..Span::LINE },
     }
 }
 
