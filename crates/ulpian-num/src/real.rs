@@ -113,10 +113,10 @@ pub trait Real: Sized + Copy + 'static {
     /// An elementary function; `args` beyond the arity repeat the first.
     fn call<D: Float>(f: Func, a: Self::Repr<D>, b: Self::Repr<D>) -> Self::Repr<D>;
     /// [`Real::call`] of operands widened from `to`, for a result that is narrowed to `to` next: an f32 from which that
-    /// one narrowing gives the nearest number of `to`, if the function is correctly rounded in f32. It may be one unit
+    /// one narrowing gives the nearest number of `to` (of pairs, as far as `functions/half.rs` says). It may be one unit
     /// off the nearest f32. For a `to` that is not f16 or bf16 it is the call itself.
     fn call_to(f: Func, to: Dtype, a: Self::Repr<f32>, b: Self::Repr<f32>) -> Self::Repr<f32> {
-        let y = Self::call::<f32>(f, a, b);
+        let y = Self::call::<f32>(f.narrowed_to(to), a, b);
         f.settled::<Self>(to, Val::new(a), Val::new(b), Val::new(y)).0
     }
 }

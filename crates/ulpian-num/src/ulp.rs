@@ -145,6 +145,9 @@ pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
         _ => -(PI * t).cos(),
     };
     match f {
+        Func::PowToHalf | Func::Atan2ToHalf | Func::LogAddExpToHalf | Func::XlogyToHalf => {
+            reference_f64(f.whole(), a, b)
+        }
         Func::Div => a / b,
         Func::Sqrt => a.sqrt(),
         Func::Reciprocal => 1.0 / a,

@@ -30,6 +30,9 @@ fn bound(f: Func) -> (f64, f64) {
         Func::SinPi | Func::CosPi => (0.5, 0.7),
         Func::Sin | Func::Cos | Func::Tan => (0.5, 0.54),
         Func::Atan | Func::Asin | Func::Acos | Func::Atan2 => (0.5, 0.54),
+        Func::PowToHalf | Func::Atan2ToHalf | Func::LogAddExpToHalf | Func::XlogyToHalf => {
+            unreachable!("left out of Func::ALL")
+        }
     }
 }
 

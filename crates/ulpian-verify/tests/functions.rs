@@ -114,10 +114,25 @@ fn pairs_of_16_bits_are_correctly_rounded_on_the_cpu() {
     let device = cpu();
     for dtype in [Dtype::F16, Dtype::Bf16] {
         for keep in [false, true] {
-            let pairs = |f: Func| Job { step: 17, ..job(f, dtype, keep) };
-            nothing_is_wrong(&device, proven().filter(|f| f.arity() == 2).map(pairs));
+            nothing_is_wrong(&device, pairs_of(dtype, keep, 17));
         }
     }
+}
+
+/// Every `step`-th 16-bit pair of each function of two arguments: all of them, f32 results proven or not.
+fn pairs_of(dtype: Dtype, keep: bool, step: u32) -> impl Iterator<Item = Job> {
+    let two = Func::ALL.iter().copied().filter(|f| f.arity() == 2);
+    two.map(move |f| Job { step, ..job(f, dtype, keep) })
+}
+
+#[test]
+fn pairs_of_16_bits_are_correctly_rounded_on_the_first_vulkan_device() {
+    let Some(device) = vulkan() else { return };
+    for dtype in [Dtype::F16, Dtype::Bf16] {
+        nothing_is_wrong(&device, pairs_of(dtype, false, 41));
+    }
+    drop(device);
+    assert_eq!(ulpian_vulkan::validation_messages(), 0, "messages of the validation layer, printed above");
 }
 
 #[test]

@@ -72,6 +72,7 @@ def main():
         print(f"{name:12} {fmt:5} {device:5} {len(at):6} of 65536 differ", flush=True)
     head = [
         "# PyTorch's results for 16-bit inputs that are not the nearest ones, and the nearest ones (MPFR's).",
+        "# ulpian is right on every line: tests/functions.rs holds it to the last column.",
         "# made by: crates/ulpian-verify/tools/torch_agreement.py, which says what the columns are",
         f"# {total} of {inputs} results differ",
     ]

@@ -245,8 +245,13 @@ fn acos_wide<R: Real>(x: Wide<R>) -> Wide<R> {
 /// `value`, or NaN where |x| > `limit` or x is NaN.
 #[inline]
 fn within_f32<R: Real>(x: Val<R, f32>, limit: i32, value: Wide<R>) -> Val<R, f32> {
-    let y = value.round_f32().bitcast::<i32>();
-    Val::select(magnitude_f32(x).gt(i(limit)), i(0x7fc0_0000), y).bitcast()
+    number_within(x, limit, value.round_f32())
+}
+
+#[inline]
+fn number_within<R: Real>(x: Val<R, f32>, limit: i32, value: Val<R, f32>) -> Val<R, f32> {
+    let value = value.bitcast::<i32>();
+    Val::select(magnitude_f32(x).gt(i(limit)), i(0x7fc0_0000), value).bitcast()
 }
 
 #[inline]
@@ -290,7 +295,7 @@ pub(super) fn acos_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
 }
 
 #[inline]
-pub(super) fn atan2_slow<R: Real>(y: Val<R, f32>, x: Val<R, f32>) -> Val<R, f32> {
+pub(super) fn atan2_slow<R: Real>(y: Val<R, f32>, x: Val<R, f32>, to_odd: bool) -> Val<R, f32> {
     let (a, b) = (magnitude_f32(y), magnitude_f32(x));
     // An infinity makes the other nothing, or its equal.
     let (far_a, far_b) = (a.equals(i(INF_BITS)), b.equals(i(INF_BITS)));
@@ -301,7 +306,7 @@ pub(super) fn atan2_slow<R: Real>(y: Val<R, f32>, x: Val<R, f32>) -> Val<R, f32>
     let angle = angle_wide(p, q, x.bitcast::<i32>().lt(i(0)));
     let angle = Wide { sign: sign_f32(y).bitcast(), ..angle };
     let worst = a.int_max(b).bitcast::<f32>();
-    within_f32(worst, INF_BITS, angle)
+    number_within(worst, INF_BITS, angle.rounded_f32(to_odd))
 }
 
 #[inline]

@@ -11,7 +11,8 @@
 //! Errors in ULP. f32: the greatest, with "swept" where all 2^32 arguments were run at least once (`ulpian prove`, or
 //! `examples/exhaustive.rs` against the platform's f64 library) and else as far as the tests' samples go, and how many
 //! results are not the nearest float. f64: the greatest seen on the arguments of `tests/data/f64_truth.txt`, which has
-//! 100-bit values (`tools/truth.py`), and the bound the tests hold it to.
+//! 100-bit values (`tools/truth.py`), and the bound the tests hold it to. f16 and bf16: the nearest number, by
+//! [`crate::Real::call_to`] and one narrowing, for all 65,536 arguments in both subnormal modes; pairs as `half.rs` says.
 //!
 //! | function | f32 greatest | f32 not nearest | f64 seen | f64 bound |
 //! | --- | --- | --- | --- | --- |
@@ -80,7 +81,17 @@ macro_rules! table {
         }
 
         impl Func {
-            pub const ALL: &'static [Func] = &[$(Func::$op),*];
+            /// Every function, but for those that are another one for a 16-bit result.
+            pub const ALL: &'static [Func] = {
+                let all: &[Func] = &[$(Func::$op),*];
+                let (all, variants) = all.split_at(all.len() - half::VARIANTS.len());
+                let mut k = 0;
+                while k < variants.len() {
+                    assert!(variants[k] as u8 == half::VARIANTS[k].1 as u8, "the last rows are not the variants");
+                    k += 1;
+                }
+                all
+            };
             pub const fn arity(self) -> usize {
                 match self {
                     $(Func::$op => $arity,)*
@@ -101,7 +112,7 @@ macro_rules! table {
             /// ULP at most, but for logaddexp's results near zero: see `softplus.rs` and `xlogy.rs`.
             pub const fn correctly_rounded(self) -> bool {
                 let pairs = matches!(self, Func::Pow | Func::Atan2 | Func::LogAddExp | Func::Xlogy);
-                self.has_slow_f32() && !pairs || matches!(self, Func::Div | Func::Sqrt | Func::Rsqrt | Func::Cbrt | Func::Fmod | Func::Remainder)
+                self.has_slow_f32() && !pairs && !self.is_to_half() || matches!(self, Func::Div | Func::Sqrt | Func::Rsqrt | Func::Cbrt | Func::Fmod | Func::Remainder)
             }
             /// The function's f32 fast path; `b` is read by two-place functions only. Where it is in doubt
             /// [`Func::slow_f32`] answers.
@@ -188,10 +199,10 @@ table! {
     LogSigmoid "logsigmoid" 1 (a, _b): softplus::logsigmoid_fast(a), slow softplus::logsigmoid_slow(a);
         softplus::logsigmoid_f64(a);
     /// log(e^a + e^b)
-    LogAddExp "logaddexp" 2 (a, b): softplus::logaddexp_fast(a, b), slow softplus::logaddexp_slow(a, b);
+    LogAddExp "logaddexp" 2 (a, b): softplus::logaddexp_fast(a, b), slow softplus::logaddexp_slow(a, b, false);
         softplus::logaddexp_f64(a, b);
     /// a·log(b); +0 where a is zero and b is not NaN
-    Xlogy "xlogy" 2 (a, b): xlogy::xlogy_fast(a, b), slow xlogy::xlogy_slow(a, b); xlogy::xlogy_f64(a, b);
+    Xlogy "xlogy" 2 (a, b): xlogy::xlogy_fast(a, b), slow xlogy::xlogy_slow(a, b, false); xlogy::xlogy_f64(a, b);
     Tanh "tanh" 1 (a, _b): tanh::tanh_fast(a), slow tanh::tanh_slow(a); tanh::tanh_f64(a);
     Sigmoid "sigmoid" 1 (a, _b): sigmoid::sigmoid_fast(a), slow sigmoid::sigmoid_slow(a); sigmoid::sigmoid_f64(a);
     Sinh "sinh" 1 (a, _b): hyper::sinh_fast(a), slow hyper::sinh_slow(a); hyper::sinh_f64(a);
@@ -224,13 +235,27 @@ table! {
     Asin "asin" 1 (a, _b): arc::asin_fast(a), slow arc::asin_slow(a); arc::asin_f64(a);
     Acos "acos" 1 (a, _b): arc::acos_fast(a), slow arc::acos_slow(a); arc::acos_f64(a);
     /// The angle of the point (b, a).
-    Atan2 "atan2" 2 (a, b): arc::atan2_fast(a, b), slow arc::atan2_slow(a, b); arc::atan2_f64(a, b);
-    Pow "pow" 2 (a, b): pow::pow_fast(a, b), slow pow::pow_slow(a, b); pow::pow_f64(a, b);
+    Atan2 "atan2" 2 (a, b): arc::atan2_fast(a, b), slow arc::atan2_slow(a, b, false); arc::atan2_f64(a, b);
+    Pow "pow" 2 (a, b): pow::pow_fast(a, b), slow pow::pow_slow(a, b, false); pow::pow_f64(a, b);
     Hypot "hypot" 2 (a, b): hypot::hypot_fast(a, b), slow hypot::hypot_slow(a, b); hypot::hypot_f64(a, b);
     /// x - y·trunc(x/y)
     Fmod "fmod" 2 (a, b): Candidate::sure(fmod::fmod_f32(a, b)); fmod::fmod_f64(a, b);
     /// x - y·floor(x/y): the sign of y
     Remainder "remainder" 2 (a, b): Candidate::sure(fmod::remainder_f32(a, b)); fmod::remainder_f64(a, b);
+
+    // From here on: the functions of two arguments for a 16-bit result, see `half.rs`; `Func::ALL` leaves them out.
+    /// [`Func::Pow`] to be narrowed.
+    PowToHalf "pow_to_half" 2 (a, b): half::decided(pow::pow_fast(a, b)), slow pow::pow_slow(a, b, true);
+        pow::pow_f64(a, b);
+    /// [`Func::Atan2`] to be narrowed.
+    Atan2ToHalf "atan2_to_half" 2 (a, b): half::decided(arc::atan2_fast(a, b)), slow arc::atan2_slow(a, b, true);
+        arc::atan2_f64(a, b);
+    /// [`Func::LogAddExp`] to be narrowed.
+    LogAddExpToHalf "logaddexp_to_half" 2 (a, b): half::decided(softplus::logaddexp_fast(a, b)),
+        slow softplus::logaddexp_slow(a, b, true); softplus::logaddexp_f64(a, b);
+    /// [`Func::Xlogy`] to be narrowed.
+    XlogyToHalf "xlogy_to_half" 2 (a, b): half::decided(xlogy::xlogy_fast(a, b)), slow xlogy::xlogy_slow(a, b, true);
+        xlogy::xlogy_f64(a, b);
 }
 
 impl Func {

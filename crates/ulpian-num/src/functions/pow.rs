@@ -111,7 +111,7 @@ fn odd_part<R: Real>(x: Wide<R>) -> (Val<R, u32>, Val<R, i32>) {
 
 /// The slow path of [`pow_fast`].
 #[inline]
-pub(super) fn pow_slow<R: Real>(x: Val<R, f32>, y: Val<R, f32>) -> Val<R, f32> {
+pub(super) fn pow_slow<R: Real>(x: Val<R, f32>, y: Val<R, f32>, to_odd: bool) -> Val<R, f32> {
     let (a, b) = (Wide::from_f32(x.abs()), Wide::from_f32(y));
     let p = pow_wide(a, b);
     // Powers of two are exact already; others with few bits have roots of a power of two up to 8.
@@ -139,7 +139,7 @@ pub(super) fn pow_slow<R: Real>(x: Val<R, f32>, y: Val<R, f32>) -> Val<R, f32> {
     let few = Wide::normal(u(0), e * n.bitcast::<i32>() + i(31), Word { hi: power, lo: u(0) });
     let (_, odd) = parity_f32(y);
     let sign = Val::select(odd, sign_f32(x), i(0));
-    Wide { sign: sign.bitcast(), ..Wide::select(exact, few, p) }.round_f32()
+    Wide { sign: sign.bitcast(), ..Wide::select(exact, few, p) }.rounded_f32(to_odd)
 }
 
 /// Whether y is an integer, and whether an odd one.

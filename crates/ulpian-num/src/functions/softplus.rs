@@ -144,11 +144,11 @@ fn logaddexp_wide<R: Real>(most: Wide<R>, least: Wide<R>) -> Wide<R> {
 
 /// The slow path of [`logaddexp_fast`].
 #[inline]
-pub(super) fn logaddexp_slow<R: Real>(a: Val<R, f32>, b: Val<R, f32>) -> Val<R, f32> {
+pub(super) fn logaddexp_slow<R: Real>(a: Val<R, f32>, b: Val<R, f32>, to_odd: bool) -> Val<R, f32> {
     let (a, b) = (a.flush(), b.flush());
     let swap = a.lt(b);
     let (most, least) = (Val::select(swap, b, a), Val::select(swap, a, b));
-    logaddexp_wide(Wide::from_f32(most), Wide::from_f32(least)).round_f32()
+    logaddexp_wide(Wide::from_f32(most), Wide::from_f32(least)).rounded_f32(to_odd)
 }
 
 #[inline]

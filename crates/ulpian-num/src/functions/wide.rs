@@ -317,6 +317,12 @@ impl<R: Real> Wide<R> {
     /// The nearest f32, ties to even, in the reading's subnormal mode; infinity beyond the range.
     #[inline]
     pub fn round_f32(self) -> Val<R, f32> {
+        self.rounded_f32(false)
+    }
+    /// [`Wide::round_f32`], or with `to_odd` the neighbour whose last bit is set, where the value is no f32: a rounding
+    /// after which any narrower one is right. What counts as zero is decided by the nearest f32 either way.
+    #[inline]
+    pub fn rounded_f32(self, to_odd: bool) -> Val<R, f32> {
         let keep = keeps_subnormals::<R>();
         let e = self.exp.int_max(i(-200)).int_min(i(128));
         // Where subnormals are kept the last place is 2^-149 at least; what is shifted out leaves a sticky bit.
@@ -332,6 +338,12 @@ impl<R: Real> Wide<R> {
         let bits = (e + i(126)).shl(i(23)) + (q + bit(up)).bitcast::<i32>();
         let least = Val::select(keep, i(0), i(0x0080_0000));
         let none = self.m.is_zero().or(bits.lt(least).and(e.lt(i(128))));
+        let bits = if to_odd {
+            let inexact = rest.bit_or(lo).differs(u(0));
+            (e + i(126)).shl(i(23)) + q.bit_or(bit(inexact)).bitcast::<i32>()
+        } else {
+            bits
+        };
         // Past the range the significand does not count: it could carry into the sign.
         let bits = Val::select(e.equals(i(128)), i(0x7f80_0000), bits.int_min(i(0x7f80_0000)));
         Val::select(none, i(0), bits).bitcast::<u32>().bit_or(self.sign).bitcast()
@@ -485,6 +497,27 @@ mod tests {
             let exp = (k % 2000) as i32 - 1000;
             let y = Wide::<N>::lit(false, exp, m).round_f64().0;
             assert_eq!(y, m as f64 * 2f64.powi(-63) * 2f64.powi(exp), "{m:#x} {exp}");
+        }
+    }
+
+    #[test]
+    fn what_is_rounded_to_odd_may_be_narrowed_again() {
+        use crate::convert::{f32_to_bf16, f32_to_f16, f64_to_bf16, f64_to_f16};
+        let mut s = 5;
+        for k in 0..400_000u64 {
+            // Middles of both types, exact and missed by one place in 52, and anything.
+            let b = random(&mut s);
+            let b = match k % 4 {
+                0 => b,
+                1 => b & !0 << 41 | 1 << 41,
+                2 => (b & !0 << 41 | 1 << 41) + 1 - (b & 2),
+                _ => (b & !0 << 44 | 1 << 44) + 1 - (b & 2),
+            };
+            let exp = 1023 - 155 + random(&mut s) % 290;
+            let x = f64::from_bits(b & (1 << 63) | exp << 52 | b & ((1 << 52) - 1));
+            let y = wide(x).rounded_f32(true).0;
+            assert_eq!(f32_to_f16(y).0, f64_to_f16(x).0, "{x:e}");
+            assert_eq!(f32_to_bf16(y).0, f64_to_bf16(x).0, "{x:e}");
         }
     }
 

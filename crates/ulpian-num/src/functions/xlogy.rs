@@ -58,8 +58,8 @@ pub(super) fn xlogy_fast<R: Real>(x: Val<R, f32>, y: Val<R, f32>) -> Candidate<R
 
 /// The slow path of [`xlogy_fast`].
 #[inline]
-pub(super) fn xlogy_slow<R: Real>(x: Val<R, f32>, y: Val<R, f32>) -> Val<R, f32> {
-    (Wide::from_f32(x) * log_wide(Wide::from_f32(y))).round_f32()
+pub(super) fn xlogy_slow<R: Real>(x: Val<R, f32>, y: Val<R, f32>, to_odd: bool) -> Val<R, f32> {
+    (Wide::from_f32(x) * log_wide(Wide::from_f32(y))).rounded_f32(to_odd)
 }
 
 #[inline]

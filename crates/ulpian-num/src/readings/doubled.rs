@@ -138,6 +138,11 @@ impl Real for Doubled {
     fn call<D: Float>(f: Func, a: Lane<D>, b: Lane<D>) -> Lane<D> {
         Lane::real(dd_functions::call(f, a.real, b.real))
     }
+
+    /// The exact value needs no step to be narrowed.
+    fn call_to(f: Func, _: Dtype, a: Lane<f32>, b: Lane<f32>) -> Lane<f32> {
+        Self::call::<f32>(f, a, b)
+    }
 }
 
 /// The function at two double-doubles; `b` is read by two-place functions only.

@@ -6,7 +6,7 @@
 //! as constant.
 
 use super::facts::partials;
-use crate::dtype::{Element, Float};
+use crate::dtype::{Dtype, Element, Float};
 use crate::real::{Binary, Compare, Func, Real, Unary, Val};
 use std::marker::PhantomData;
 
@@ -112,5 +112,10 @@ impl<R: Real> Real for Dual<R> {
         let first = share(a.slope, by[0]);
         let slope = if f.arity() == 2 { first.raw_add(share(b.slope, by[1])) } else { first };
         Lane { value, slope: slope.0 }
+    }
+
+    /// The slope is the function's; only the value is made ready to be narrowed.
+    fn call_to(f: Func, to: Dtype, a: Self::Repr<f32>, b: Self::Repr<f32>) -> Self::Repr<f32> {
+        Lane { value: R::call_to(f, to, a.value, b.value), ..Self::call::<f32>(f, a, b) }
     }
 }
