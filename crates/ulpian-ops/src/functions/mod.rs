@@ -103,7 +103,7 @@ impl Near {
 
 /// Beside the nasty values: where functions turn, saturate, or leave their domain.
 const TURNS: [f64; 16] =
-    [0.5, -0.5, 2.0, -2.0, 3.0, 0.75, -0.9999, 1.5, 2.5, 3.5, -3.141592, 10.0, 12345.678, -1e10, 6.0, -37.5];
+    [0.5, -0.5, 2.0, -2.0, 3.0, 0.75, -0.9999, 1.5, 2.5, 3.5, -3.0625, 10.0, 12345.678, -1e10, 6.0, -37.5];
 
 /// Nasty values of every float dtype, a tensor without elements, and smooth values: samples of an op of one input.
 pub(crate) fn unary_samples(op: Arc<dyn Op>, near: Near) -> Vec<Sample> {
