@@ -102,10 +102,10 @@ impl Run<'_> {
         let (a, b) = (self.operand(i), self.operand(end - 1));
         // NaNs are one operand, and so are flushed subnormals.
         let same = field == 255 || (field == 0 && !self.keep);
-        if (same || local::is_monotone(self.f, a, b)) && a != 0.0 || a == b {
-            if let Some(right) = self.truth(i).filter(|r| self.truth(end - 1) == Some(*r)) {
-                return self.constant(i, end, right, doubt);
-            }
+        if ((same || local::is_monotone(self.f, a, b)) && a != 0.0 || a == b)
+            && let Some(right) = self.truth(i).filter(|r| self.truth(end - 1) == Some(*r))
+        {
+            return self.constant(i, end, right, doubt);
         }
         if field == 255 || field == 0 {
             // Subnormals kept: zero among them.

@@ -17,7 +17,7 @@ static INVERSE: LazyLock<Option<[u64; 6]>> = LazyLock::new(|| {
         if inverse.exponent() != Some(-2) {
             return None;
         }
-        let digits: Vec<u64> = inverse.mantissa_digits()?.iter().rev().map(|&d| d as u64).collect();
+        let digits: Vec<u64> = inverse.mantissa_digits()?.iter().rev().copied().collect();
         let at = |i: usize| digits.get(i).copied();
         let mut words = [0; 6];
         for (i, word) in words.iter_mut().enumerate() {
