@@ -267,7 +267,7 @@ macro_rules! function {
         }
     };
 }
-function!(reciprocal Reciprocal, sqrt Sqrt, rsqrt Rsqrt, cbrt Cbrt, exp Exp, expm1 Expm1, log Log, log2 Log2, log10 Log10, log1p Log1p, asinh Asinh, acosh Acosh, atanh Atanh, softplus Softplus, log_sigmoid LogSigmoid, tanh Tanh, sigmoid Sigmoid, sinh Sinh, cosh Cosh, silu Silu, gelu_tanh GeluTanh, mish Mish, elu Elu, celu Celu, selu Selu, erf Erf, erfc Erfc, gelu Gelu, sin_pi SinPi, cos_pi CosPi, sin Sin, cos Cos, tan Tan, atan Atan, asin Asin, acos Acos);
+function!(reciprocal Reciprocal, sqrt Sqrt, rsqrt Rsqrt, cbrt Cbrt, exp Exp, expm1 Expm1, log Log, log2 Log2, log10 Log10, log1p Log1p, asinh Asinh, acosh Acosh, atanh Atanh, softplus Softplus, log_sigmoid LogSigmoid, tanh Tanh, sigmoid Sigmoid, sinh Sinh, cosh Cosh, silu Silu, gelu_tanh GeluTanh, mish Mish, elu Elu, celu Celu, selu Selu, erf Erf, erfc Erfc, gelu Gelu, erfinv Erfinv, lgamma Lgamma, digamma Digamma, sin_pi SinPi, cos_pi CosPi, sin Sin, cos Cos, tan Tan, atan Atan, asin Asin, acos Acos);
 
 impl<R: Real, D: Float> ops::Div for Val<R, D> {
     type Output = Self;

@@ -4,6 +4,8 @@
 
 use crate::real::Func;
 
+mod gamma;
+
 /// A float's place in the order of all floats: adjacent floats differ by 1, both zeros are 0.
 pub fn ordered_f32(x: f32) -> i64 {
     let b = x.to_bits() as i32;
@@ -215,6 +217,9 @@ pub fn reference_f64(f: Func, a: f64, b: f64) -> f64 {
         Func::Gelu if a <= 0.0 => a * normal_tail(-a, 0.0),
         Func::Gelu if a > 40.0 => a,
         Func::Gelu => a - a * normal_tail(a, 0.0),
+        Func::Erfinv => gamma::erfinv(a),
+        Func::Lgamma => gamma::lgamma(a),
+        Func::Digamma => gamma::digamma(a),
         Func::Sinh => a.sinh(),
         Func::Cosh => a.cosh(),
         Func::Silu => activation::silu(a),

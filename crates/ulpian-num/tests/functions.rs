@@ -12,6 +12,8 @@ fn bound(f: Func) -> (f64, f64) {
         Func::Div | Func::Sqrt | Func::Reciprocal | Func::Fmod | Func::Remainder => (0.5, 0.5),
         Func::Rsqrt | Func::Cbrt | Func::Hypot => (0.5, 0.51),
         Func::Erf | Func::Erfc | Func::Gelu => (0.5, 0.55),
+        // In f64 for x < 0 more: see `cancelled`.
+        Func::Erfinv | Func::Lgamma | Func::Digamma => (0.5, 0.55),
         Func::Pow => (0.5 + 1e-8, 8.0),
         Func::Exp => (0.5, 0.58),
         Func::Exp2 | Func::Exp10 => (0.5, 0.51),
@@ -34,6 +36,17 @@ fn bound(f: Func) -> (f64, f64) {
             unreachable!("left out of Func::ALL")
         }
     }
+}
+
+/// What the two terms that cancel near the zeros below 0 may lose, in units of the last place of `truth`: 2^-`places` of
+/// their size.
+fn cancelled(f: Func, x: f64, truth: f64, places: i32) -> f64 {
+    let reflected = matches!(f, Func::Lgamma | Func::Digamma) && x < 0.0 && truth.is_finite();
+    if !reflected {
+        return 0.0;
+    }
+    let size = reference_f64(f, 1.0 - x, 0.0).abs().max(1.0);
+    size * 2f64.powi(-places) / (truth.abs().next_up() - truth.abs())
 }
 
 fn on32<R: Real<Repr<f32> = f32>>(f: Func, x: f32) -> f32 {
@@ -103,6 +116,9 @@ const F64_BITS: &[(&str, u64)] = &[
     ("erf", 0x7a442ff6779d6800),
     ("erfc", 0xd2ede0ac43368a22),
     ("gelu", 0x8a466bc91b5d2206),
+    ("erfinv", 0xb3746de0cd24e77f),
+    ("lgamma", 0x7527b206a3c5b191),
+    ("digamma", 0xebef7f6438db1bec),
     ("reciprocal", 0x8a63e1bc87618ca),
     ("rsqrt", 0x5254cac49e814280),
     ("cbrt", 0x1fbc87a65db9e212),
@@ -525,6 +541,38 @@ fn special_values_follow_c99() {
         (Func::Gelu, -inf, nan),
         (Func::Gelu, 40.0, 40.0),
         (Func::Gelu, -60.0, -0.0),
+        (Func::Erfinv, 0.0, 0.0),
+        (Func::Erfinv, -0.0, -0.0),
+        (Func::Erfinv, -tiny, -0.0),
+        (Func::Erfinv, 1.0, inf),
+        (Func::Erfinv, -1.0, -inf),
+        (Func::Erfinv, 1.0000001, nan),
+        (Func::Erfinv, -2.0, nan),
+        (Func::Erfinv, inf, nan),
+        (Func::Erfinv, -inf, nan),
+        (Func::Lgamma, 0.0, inf),
+        (Func::Lgamma, -0.0, inf),
+        (Func::Lgamma, -tiny, inf),
+        (Func::Lgamma, 1.0, 0.0),
+        (Func::Lgamma, 2.0, 0.0),
+        (Func::Lgamma, -1.0, inf),
+        (Func::Lgamma, -3.0, inf),
+        (Func::Lgamma, -8388607.0, inf),
+        (Func::Lgamma, -8388609.0, inf),
+        (Func::Lgamma, f32::MAX, inf),
+        (Func::Lgamma, f32::MIN, inf),
+        (Func::Lgamma, inf, inf),
+        (Func::Lgamma, -inf, inf),
+        (Func::Digamma, 0.0, -inf),
+        (Func::Digamma, -0.0, inf),
+        (Func::Digamma, tiny, -inf),
+        (Func::Digamma, -tiny, inf),
+        (Func::Digamma, -1.0, nan),
+        (Func::Digamma, -2.0, nan),
+        (Func::Digamma, -8388607.0, nan),
+        (Func::Digamma, f32::MIN, nan),
+        (Func::Digamma, inf, inf),
+        (Func::Digamma, -inf, nan),
         (Func::Sqrt, -0.0, -0.0),
         (Func::Sqrt, -tiny, -0.0),
         (Func::Sqrt, -1.0, nan),
@@ -559,8 +607,9 @@ fn f64_functions_stay_within_their_bounds() {
         let (x, high, low) = (number(), number(), number());
         let f = Func::ALL.iter().copied().find(|f| f.name() == name).unwrap();
         let e = ulp_error_f64(on64(f, x), high, low);
+        let lost = cancelled(f, x, high, 57);
         assert!(
-            e <= bound(f).1 || e <= 0.8 && high.is_subnormal(),
+            e <= bound(f).1 + lost || e <= 0.8 && high.is_subnormal(),
             "{name}({x:e}) = {:e}: {e} ULP",
             on64(f, x)
         );
@@ -588,9 +637,11 @@ fn f64_functions_are_within_two_units_of_the_platforms() {
             } else if !matches!(f, Func::SinPi | Func::CosPi) {
                 let e = ulp_error_f64(got, want, 0.0);
                 // The reference's own sums for these.
-                let sums = matches!(f, Func::Erf | Func::Erfc | Func::Gelu);
+                let sums = matches!(f, Func::Erf | Func::Erfc | Func::Gelu)
+                    || matches!(f, Func::Erfinv | Func::Lgamma | Func::Digamma);
+                let lost = cancelled(f, x, want, 49);
                 let limit = if sums { 16.0 } else { 2.0 };
-                assert!(e <= limit, "{}({x:e}) = {got:e}, platform {want:e}", f.name());
+                assert!(e <= limit + lost, "{}({x:e}) = {got:e}, platform {want:e}", f.name());
             }
         }
     }

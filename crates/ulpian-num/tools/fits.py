@@ -138,6 +138,16 @@ def const_pairs_and_singles(name, f, weight, a, b, pairs, singles, doc, leading=
     return out + ", ".join(map(float32, c[pairs:])) + "];\n"
 
 
+def const_short_pairs(name, f, weight, a, b, pairs, singles, doc):
+    """Like `const_pairs_and_singles`, first halves of 20 bits: exact differences where terms are large."""
+    c, err = fit(f, weight, a, b, ["pair"] * pairs + ["single"] * singles)
+    halves = [(rounded(x, 20), single(x - rounded(x, 20))) for x in c[:pairs]]
+    ps = ", ".join("({}, {})".format(*map(float32, p)) for p in halves)
+    out = f"/// {doc}\n{error_line(err)}pub const {name}_PAIRS: [(f32, f32); {pairs}] = [{ps}];\n"
+    out += f"/// The rest of it.\npub const {name}_SINGLES: [f32; {singles}] = ["
+    return out + ", ".join(map(float32, c[pairs:])) + "];\n"
+
+
 def const_fixed_poly(name, f, weight, a, b, terms, doc, unit=61):
     """A polynomial in units of 2^-61 for `poly_fixed`."""
     c, err = fit(f, weight, a, b, [("fixed", unit)] * terms)

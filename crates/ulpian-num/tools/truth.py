@@ -104,6 +104,21 @@ CASES.update({
     "selu": (lambda x: SCALE * x if x > 0 else SCALE * ALPHA * mp.expm1(x), TAIL(-40) + spread(-1022, 1023, 40)),
 })
 
+random.seed("gamma")
+ZEROS = [-0.504083008264455, -1.573498473162390, -2.610720868444145, -10.717688303143, -2.457024738220801, -2.747682646727413,
+         -3.143580888349980, -3.955294284858597, -4.991544640560048]
+BESIDE = [z * (1 + d) for z in ZEROS for d in (0.0, 1e-13, -1e-9, 1e-5, -1e-3)]
+GAMMA = (positive(spread(-1022, 1014, 80) + spread(-12, 12, 120)) + uniform(0, 12, 200) + [1 + x for x in spread(-50, -2, 40)]
+         + [2 + x for x in spread(-50, -2, 40)] + around(8.0) + around(4.0) + [5e-324, 3e-310]
+         + [-x for x in uniform(0, 30, 120)] + [-abs(x) for x in spread(-1022, 20, 60)] + BESIDE)
+WHOLE = lambda xs: [x for x in xs if x not in (1, 2) and not (x < 0 and x == int(x))]
+CASES.update({
+    "erfinv": (mp.erfinv, uniform(-1, 1, 250) + spread(-1022, -1, 60) + spread(-20, -1, 80) + [5e-324, -3e-310]
+               + [1 - abs(x) for x in spread(-53, -2, 100)]),
+    "digamma": (mp.digamma, WHOLE(GAMMA + around(1.4616321449683622, 5) + [1.4616321449683622 + x for x in spread(-50, -3, 40)])),
+    "lgamma": (lambda x: mp.re(mp.loggamma(x)), WHOLE(GAMMA + around(2.5563481638716906e305, 2))),
+})
+
 if __name__ == "__main__":
     path = os.path.join(os.path.dirname(__file__), "..", "tests", "data", "f64_truth.txt")
     os.makedirs(os.path.dirname(path), exist_ok=True)

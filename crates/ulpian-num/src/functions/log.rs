@@ -103,6 +103,18 @@ pub(super) fn log_pair_f32<R: Real>(bits: Val<R, i32>) -> Pair<R> {
     pair(bits, &NATURAL)
 }
 
+/// log(h + low) for a positive normal h and |low| of a few units of it, to 2^-40 relative if h + low is known so well: 53
+/// operations.
+#[inline(always)]
+pub(super) fn log_of_pair_f32<R: Real>(x: Pair<R>) -> Pair<R> {
+    let (k, m) = split_f32(x.0.bitcast());
+    let low = x.1.raw_mul((i(127) - k).int_max(i(0)).shl(i(23)).bitcast());
+    let above = m.raw_add(f(1.0));
+    let by = (above, m.raw_sub(above.raw_sub(f(1.0))).raw_add(low));
+    let s = divide_pair_near_2_f32(m.raw_sub(f(1.0)), Some(low), by);
+    add_octaves_f32(k, atanh_pair_f32(s, s.0, &NATURAL), &NATURAL)
+}
+
 /// With the rounding test 5 operations more, and 12 for special values.
 #[inline(always)]
 fn fast<R: Real>(x: Val<R, f32>, b: &Series) -> Candidate<R> {

@@ -19,6 +19,8 @@
 //! | division, square root | 0.5 (proved; square root swept) | 0 | 0.5 | 0.5 |
 //! | reciprocal, rsqrt, cbrt | 0.5 (every significand) | 0 | 0.5 | 0.51 |
 //! | erf, erfc, gelu | 0.5 | 0 | 0.53 | 0.55 |
+//! | erfinv | 0.5 (every 257th argument) | 0 | 0.52 | 0.55 |
+//! | lgamma, digamma | 0.5 (every 257th argument) | 0 | 0.54 | 0.55, and for x < 0 2^-57·max(1, value at 1 - x) more |
 //! | pow | 0.5 + 2^-27 | none seen | 0.7 | 0.5 + 2^-7 for each unit of log2 of the result |
 //! | hypot | 0.5 (proved) | 0 | 0.5 | 0.51 |
 //! | fmod, remainder | exact | 0 | exact | exact |
@@ -48,8 +50,10 @@ mod candidate;
 pub(crate) mod constants;
 mod div;
 mod erf;
+mod erfinv;
 mod exp;
 mod fmod;
+mod gamma;
 mod half;
 mod hyper;
 mod hypot;
@@ -224,6 +228,12 @@ table! {
     Erfc "erfc" 1 (a, _b): erf::erfc_fast(a), slow erf::erfc_slow(a); erf::erfc_f64(a);
     /// x·Φ(x) with the normal distribution Φ: gelu in its erf form
     Gelu "gelu" 1 (a, _b): erf::gelu_fast(a), slow erf::gelu_slow(a); erf::gelu_f64(a);
+    /// The inverse of erf; NaN outside [-1, 1]
+    Erfinv "erfinv" 1 (a, _b): erfinv::erfinv_fast(a), slow erfinv::erfinv_slow(a); erfinv::erfinv_f64(a);
+    /// log|Γ(x)|
+    Lgamma "lgamma" 1 (a, _b): gamma::lgamma_fast(a), slow gamma::lgamma_slow(a); gamma::lgamma_f64(a);
+    /// Γ'(x)/Γ(x)
+    Digamma "digamma" 1 (a, _b): gamma::digamma_fast(a), slow gamma::digamma_slow(a); gamma::digamma_f64(a);
     /// sin(πx)
     SinPi "sinpi" 1 (a, _b): trig::sin_pi_fast(a), slow trig::sin_pi_slow(a); trig::sin_pi_f64(a);
     /// cos(πx)

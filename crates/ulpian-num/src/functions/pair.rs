@@ -67,6 +67,41 @@ pub(super) fn step_f32<R: Real>(z: Pair<R>, p: Pair<R>, c: Pair<R>) -> Pair<R> {
     (h, z.1.raw_fma(p.0, z.0.raw_fma(p.1, error)).raw_add(c.1))
 }
 
+/// The first coefficients of a polynomial as pairs, and the rest of it.
+pub(super) type Coefficients<const N: usize, const M: usize> = ([(f32, f32); N], [f32; M]);
+
+/// c + z·p where they may cancel: 12 operations.
+#[inline(always)]
+fn any_step_f32<R: Real>(z: Pair<R>, p: Pair<R>, c: Pair<R>) -> Pair<R> {
+    let (q, e) = two_prod_f32(z.0, p.0);
+    let (h, rest) = two_sum(c.0, q);
+    (h, z.1.raw_fma(p.0, z.0.raw_fma(p.1, e.raw_add(rest))).raw_add(c.1))
+}
+
+/// A polynomial in the pair z: `yes` where `mask` holds, else `no`. First halves of 20 bits, so that a step's difference
+/// is exact even where the product is up to 16 times the coefficient; `cancelling` lists the steps that leave less than
+/// half of theirs.
+#[inline(always)]
+pub(super) fn poly_either_f32<R: Real, const N: usize, const M: usize>(
+    z: Pair<R>,
+    mask: Val<R, bool>,
+    yes: &Coefficients<N, M>,
+    no: &Coefficients<N, M>,
+    cancelling: &[usize],
+) -> Pair<R> {
+    let of = |a: f32, b: f32| if a == b { f(a) } else { Val::select(mask, f(a), f(b)) };
+    let mut q = of(yes.1[M - 1], no.1[M - 1]);
+    for k in (0..M - 1).rev() {
+        q = q.raw_fma(z.0, of(yes.1[k], no.1[k]));
+    }
+    let mut p = (q, f(0.0));
+    for (k, (a, b)) in yes.0.iter().zip(&no.0).enumerate().rev() {
+        let c = (of(a.0, b.0), of(a.1, b.1));
+        p = if cancelling.contains(&k) { any_step_f32(z, p, c) } else { step_f32(z, p, c) };
+    }
+    p
+}
+
 /// a·b, to about 2^-46: 4 operations.
 #[inline(always)]
 pub(super) fn mul_pair_f32<R: Real>(a: Pair<R>, b: Pair<R>) -> Pair<R> {

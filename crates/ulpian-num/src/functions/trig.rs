@@ -275,14 +275,26 @@ fn circle_wide<R: Real>(s: Wide<R>, sine: Val<R, bool>) -> Wide<R> {
 
 /// sin(`quarter` + s quarter turns).
 #[inline]
-fn sine_wide<R: Real>((quarter, s): (Val<R, u32>, Wide<R>)) -> Wide<R> {
+pub(super) fn sine_wide<R: Real>((quarter, s): (Val<R, u32>, Wide<R>)) -> Wide<R> {
     let sine = quarter.bit_and(u(1)).equals(u(0));
     circle_wide(s, sine).negate_if(quarter.bit_and(u(2)).differs(u(0)))
 }
 
+/// π|x| as quarter turns modulo 4, and s of them more, |s| <= 1/2, exactly, for |x| < 2^53 of at most 53 bits.
+#[inline]
+pub(super) fn quarters_pi_wide<R: Real>(x: Wide<R>) -> (Val<R, u32>, Wide<R>) {
+    let e = x.exp.int_max(i(-2)).int_min(i(60));
+    // The fraction of 2|x| in units of 2^-64, which signed is the distance to the nearest integer.
+    let rest = x.m.shl((e + i(2)).bitcast());
+    let quarter = x.m.shr((i(61) - e).bitcast()).lo.shr(u(1)) + rest.hi.shr(u(31));
+    let small = x.exp.lt(i(-2));
+    let s = Wide::select(small, x.abs().scaled(i(1)), Wide::from_fixed(-1, rest));
+    (Val::select(small, u(0), quarter), s)
+}
+
 /// tan(`quarter` + s quarter turns).
 #[inline]
-fn tangent_wide<R: Real>((quarter, s): (Val<R, u32>, Wide<R>)) -> Wide<R> {
+pub(super) fn tangent_wide<R: Real>((quarter, s): (Val<R, u32>, Wide<R>)) -> Wide<R> {
     let z = (s * s).to_fixed();
     let sin = s * Wide::from_fixed(2, poly_fixed(z, &c::SIN_FIXED));
     let cos = Wide::from_fixed(2, poly_fixed(z, &c::COS_FIXED));

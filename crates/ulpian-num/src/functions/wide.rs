@@ -156,6 +156,19 @@ pub(super) fn poly_fixed<R: Real>(t: Word<R>, c: &[i64]) -> Word<R> {
     p
 }
 
+/// [`poly_fixed`] with the coefficients of one of four polynomials, `which` from 0 to 3. A product is low by 3 units on
+/// average, which are given back.
+#[inline]
+pub(super) fn poly_choice<R: Real>(t: Word<R>, which: Val<R, u32>, rows: &[[i64; 4]]) -> Word<R> {
+    let (odd, high) = (which.bit_and(u(1)).differs(u(0)), which.ge(u(2)));
+    let of = |c: &[i64; 4]| {
+        let [a, b, c, d] = c.map(|k| Word::lit((k + 3) as u64));
+        Word::select(high, Word::select(odd, d, c), Word::select(odd, b, a))
+    };
+    let last = rows.len() - 1;
+    rows[..last].iter().rev().fold(of(&rows[last]), |p, c| p.mul_signed(t).shl_by(1) + of(c))
+}
+
 /// ±m·2^(exp - 63): a float with a 64-bit significand. The top bit of `m` is set, or `m` is zero; `sign` is 0 or
 /// the top bit alone; |exp| stays below 10,000. Operations err by 2 units of the last place at most, unless stated.
 #[derive(Clone, Copy)]

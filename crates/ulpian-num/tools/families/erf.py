@@ -1,7 +1,7 @@
 """Constants of erf, erfc and the erf form of gelu."""
 import mpmath as mp
 
-from fits import const_fixed_poly, const_pairs_and_singles, const_wide, error_line, fit, float32, rounded, single
+from fits import const_fixed_poly, const_pairs_and_singles, const_short_pairs, const_wide, error_line, fit, float32
 
 # Where erf rounds to 1: erfc is 2^-25 there.
 ONE = mp.findroot(lambda x: mp.erfc(x) - mp.mpf(2) ** -25, 3.9)
@@ -57,16 +57,6 @@ K_NORMAL = mp.mpf("4.6875")
 K_WIDE = mp.mpf("3.5")
 
 
-def const_short_pairs(name, f, hi, pairs, singles, doc):
-    """Like `const_pairs_and_singles`, relative error, first halves of 20 bits: exact differences where terms are large."""
-    c, err = fit(f, lambda t: 1 / f(t), -1, hi, ["pair"] * pairs + ["single"] * singles)
-    halves = [(rounded(x, 20), single(x - rounded(x, 20))) for x in c[:pairs]]
-    ps = ", ".join("({}, {})".format(*map(float32, p)) for p in halves)
-    out = f"/// {doc}\n{error_line(err)}pub const {name}_PAIRS: [(f32, f32); {pairs}] = [{ps}];\n"
-    out += f"/// The rest of it.\npub const {name}_SINGLES: [f32; {singles}] = ["
-    return out + ", ".join(map(float32, c[pairs:])) + "];\n"
-
-
 def items():
     yield const_pairs_and_singles(
         "ERF", lambda v: exponent(v + CENTRE), lambda v: exponent_weight(v + CENTRE), -CENTRE, ONE - CENTRE, 5, 10,
@@ -80,13 +70,14 @@ def items():
         "EXP2_SLOPE", exp2_slope, lambda t: 1 / mp.log(2), -edge, edge, 4, 5, "(2^t - 1)/t for |t| <= 1/2.",
     )
     yield const_short_pairs(
-        "ERFC", tail(K), (mp.mpf("10.1") - K) / (mp.mpf("10.1") + K), 11, 4,
+        "ERFC", tail(K), lambda t: 1 / tail(K)(t), -1, (mp.mpf("10.1") - K) / (mp.mpf("10.1") + K), 11, 4,
         "e^(x²)·erfc(x)·(x + K) in (x - K)/(x + K), K = 3.3125, for x from 0 to 10.1; first halves of 20 bits.",
     )
     root = mp.sqrt(2)
     inner = tail(K_NORMAL / root)
+    half = lambda t: inner(t) * root / 2
     yield const_short_pairs(
-        "GELU", lambda t: inner(t) * root / 2, (mp.mpf("14.4") - K_NORMAL) / (mp.mpf("14.4") + K_NORMAL), 11, 4,
+        "GELU", half, lambda t: 1 / half(t), -1, (mp.mpf("14.4") - K_NORMAL) / (mp.mpf("14.4") + K_NORMAL), 11, 4,
         "e^(x²/2)·erfc(x/√2)/2·(x + K) in (x - K)/(x + K), K = 4.6875, for x from 0 to 14.4; first halves of 20 bits.",
     )
     yield const_fixed_poly(

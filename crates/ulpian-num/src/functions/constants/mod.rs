@@ -5,7 +5,9 @@
 pub(super) mod activation;
 pub(super) mod arc;
 pub(super) mod erf;
+pub(super) mod erfinv;
 pub(super) mod exp;
+pub(super) mod gamma;
 pub(super) mod half;
 pub(super) mod log;
 pub(super) mod pow;
