@@ -256,6 +256,14 @@ impl<R: Real> Wide<R> {
         let w = Word::select(n.gt(u(63)), Word::lit(0), self.m.shr(n.int_min(u(63))));
         w.negate_if(self.sign.differs(u(0)))
     }
+    /// The product, and what it leaves out: exact together.
+    #[inline]
+    pub fn mul_exact(self, o: Self) -> (Self, Self) {
+        let p = self * o;
+        let (a, b) = (self.m, o.m);
+        let low = Word { hi: a.lo.mul_hi(b.lo) + a.hi * b.lo + a.lo * b.hi, lo: a.lo * b.lo };
+        (p, Wide::normal(p.sign, self.exp + o.exp - i(63), low))
+    }
     /// 1/self, normal.
     #[inline]
     pub fn reciprocal(self) -> Self {
@@ -462,6 +470,11 @@ mod tests {
             let (x, y) = (Wide::<N>::lit(false, 0, a), Wide::<N>::lit(false, 0, b));
             let p = a as u128 * b as u128;
             assert!(near(x * y, p, 2), "{a:#x} * {b:#x}");
+            let (high, rest) = x.mul_exact(y);
+            let ((_, e, m), (_, k, n)) = (parts(high), parts(rest));
+            // The rest's exponent is -63 less the zeros it was normalised by.
+            let low = if n == 0 { 0 } else { n >> (-63 - k) };
+            assert_eq!(((m as u128) << (63 + e)) + low as u128, p, "{a:#x} * {b:#x} exactly");
             // a/b·2^126 through two divisions of 128 by 64 bits.
             let q = ((a as u128) << 63) / b as u128;
             let rest = ((a as u128) << 63) % b as u128;

@@ -41,3 +41,5 @@ def items():
     yield const_pair("GELU_CUBE", SLOPE * CUBE, "2√(2/π) · 0.044715.")
     yield const_wide("GELU_SLOPE_WIDE", SLOPE, "The same.")
     yield const_wide("GELU_CUBE_WIDE", SLOPE * CUBE, "The same.")
+    for name, x in (("SLOPE", SLOPE), ("CUBE", SLOPE * CUBE)):
+        yield const_wide(f"GELU_{name}_REST_WIDE", x - rounded(x, 64), f"What `GELU_{name}_WIDE` leaves out.")

@@ -66,7 +66,6 @@ fn f64_bound(f: Func) -> f64 {
     match f {
         Func::Div | Func::Sqrt | Func::Reciprocal | Func::Fmod | Func::Remainder => 0.5,
         Func::Pow => 8.0,
-        Func::GeluTanh => 2.0,
         _ => 0.85,
     }
 }

@@ -59,3 +59,9 @@ pub const GELU_SLOPE_WIDE: (bool, i32, u64) = (false, 0, 0xcc42299ea1b28468);
 
 /// The same.
 pub const GELU_CUBE_WIDE: (bool, i32, u64) = (false, -4, 0x922279526c5a57a5);
+
+/// What `GELU_SLOPE_WIDE` leaves out.
+pub const GELU_SLOPE_REST_WIDE: (bool, i32, u64) = (false, -65, 0xfcb3c500bab8e2ff);
+
+/// What `GELU_CUBE_WIDE` leaves out.
+pub const GELU_CUBE_REST_WIDE: (bool, i32, u64) = (true, -70, 0x843a29d1c7079669);
