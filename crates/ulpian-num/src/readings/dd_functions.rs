@@ -11,10 +11,10 @@ use crate::functions::constants::readings as k;
 use crate::functions::constants::trig::TWO_OVER_PI_WORDS;
 use crate::ulp::reference_f64;
 
-fn dd((hi, lo): (f64, f64)) -> Dd {
+pub(super) fn dd((hi, lo): (f64, f64)) -> Dd {
     Dd { hi, lo }
 }
-fn c(x: f64) -> Dd {
+pub(super) fn c(x: f64) -> Dd {
     Dd::from(x)
 }
 
@@ -127,6 +127,9 @@ fn value(f: Func, a: Dd, b: Dd) -> Dd {
             times_exp(a.scale(-1) * erfc_fraction(x), -(x * x))
         }
         Func::Gelu => a * erfc(-a * dd(k::SQRT_HALF)).scale(-1),
+        Func::Erfinv => super::dd_gamma::erfinv(a),
+        Func::Lgamma => super::dd_gamma::lgamma(a),
+        Func::Digamma => super::dd_gamma::digamma(a),
         Func::SinPi => half_turns(a, 0),
         Func::CosPi => half_turns(a, 1),
         Func::Sin => turn(quarters(a), 0),
@@ -172,7 +175,7 @@ fn ln2() -> Dd {
 }
 
 /// |y| with the sign of `like`.
-fn sign(y: Dd, like: Dd) -> Dd {
+pub(super) fn sign(y: Dd, like: Dd) -> Dd {
     if like.hi.is_sign_negative() { -y } else { y }
 }
 
@@ -206,7 +209,7 @@ fn expm1_small(r: Dd) -> Dd {
     sum
 }
 
-fn exp(x: Dd) -> Dd {
+pub(super) fn exp(x: Dd) -> Dd {
     if x.hi.abs() > 800.0 || x.hi.is_nan() {
         return c(x.hi.exp());
     }
@@ -248,13 +251,13 @@ fn significand(x: Dd) -> (Dd, i32) {
     if m.hi > std::f64::consts::SQRT_2 { (m.scale(-1), e + 1 + shift) } else { (m, e + shift) }
 }
 
-fn log(x: Dd) -> Dd {
+pub(super) fn log(x: Dd) -> Dd {
     let (m, e) = significand(x);
     let e = f64::from(e);
     Dd::product(e, k::LN2[0]) + (Dd::product(e, k::LN2[1]) + log1p(m - Dd::ONE))
 }
 
-fn log1p_any(u: Dd) -> Dd {
+pub(super) fn log1p_any(u: Dd) -> Dd {
     if u.hi > -0.5 && u.hi < 1.0 { log1p(u) } else { log(u + Dd::ONE) }
 }
 
@@ -275,7 +278,7 @@ fn softplus(x: Dd) -> Dd {
 }
 
 /// 2/√π·x·e^(-x²)·Σ (2x²)^n/(2n+1)!!, all of one sign.
-fn erf_series(x: Dd) -> Dd {
+pub(super) fn erf_series(x: Dd) -> Dd {
     let z = x * x;
     let (mut term, mut sum, mut n) = (Dd::ONE, Dd::ONE, 3.0);
     while term.hi > sum.hi * 1e-34 {
@@ -296,7 +299,7 @@ fn erfc_fraction(x: Dd) -> Dd {
 }
 
 /// erfc(x) for x > 0.
-fn erfc_above(x: Dd) -> Dd {
+pub(super) fn erfc_above(x: Dd) -> Dd {
     if x.hi < 0.875 { Dd::ONE - erf_series(x) } else { times_exp(erfc_fraction(x), -(x * x)) }
 }
 
@@ -322,7 +325,7 @@ fn turn((quarter, r): (i64, Dd), more: i64) -> Dd {
     if q & 2 == 2 { -y } else { y }
 }
 
-fn half_turns(x: Dd, more: i64) -> Dd {
+pub(super) fn half_turns(x: Dd, more: i64) -> Dd {
     // Even numbers of half turns go first, exactly.
     let t = Dd::exact_sum(x.hi % 2.0, x.lo % 2.0);
     let q = t.scale(1).round();

@@ -22,6 +22,8 @@ pub enum Shape {
     Pole,
     /// Turns and poles at multiples of a quarter turn: the interval reading counts them.
     Circular,
+    /// digamma and log|Γ|: poles at 0 and below it; between them, and above 0, the one rises and the other is convex.
+    Gamma,
     /// Of two arguments: the interval reading has a rule for each.
     Two,
     /// Unknown but at points.
@@ -65,6 +67,8 @@ pub fn course(f: Func) -> Course {
         Func::Mish => (Valley(k::MISH_LEAST.0, k::MISH_LEAST.1), LINE, LINE),
         Func::Sin | Func::Cos | Func::SinPi | Func::CosPi => (Circular, LINE, (-1.0, 1.0)),
         Func::Tan => (Circular, LINE, LINE),
+        Func::Erfinv => (Rising, (-1.0, 1.0), LINE),
+        Func::Lgamma | Func::Digamma => (Gamma, LINE, LINE),
         Func::Atan => (Rising, LINE, (-1.5707963267948968, 1.5707963267948968)),
         Func::Asin => (Rising, (-1.0, 1.0), (-1.5707963267948968, 1.5707963267948968)),
         Func::Acos => (Falling, (-1.0, 1.0), (0.0, 3.1415926535897936)),
@@ -85,7 +89,6 @@ pub fn neighbours(f: Func, y: f64) -> u32 {
     match f {
         Func::Div | Func::Sqrt | Func::Remainder => 1,
         Func::Fmod => 0,
-        Func::GeluTanh => 5,
         // 0.5 + 2^-7 for each unit of log2 of the result.
         Func::Pow => 3 + (((y.abs().to_bits() >> 52) as i32 - 1023).unsigned_abs() >> 6),
         _ => 3,
@@ -154,6 +157,9 @@ pub fn partials<R: Real, D: Float>(f: Func, a: Val<R, D>, b: Val<R, D>, y: Val<R
             let density = (-(a * a * half)).exp() / (pi() + pi()).sqrt();
             half * (-a * half.sqrt()).erfc() + a * density
         }
+        Func::Erfinv => n(0.5) * pi().sqrt() * (y * y).exp(),
+        Func::Lgamma => a.digamma(),
+        Func::Digamma => trigamma(a),
         Func::SinPi => pi() * a.cos_pi(),
         Func::CosPi => -(pi() * a.sin_pi()),
         Func::Sin => a.cos(),
@@ -192,4 +198,25 @@ fn call<R: Real, D: Float>(f: Func, x: Val<R, D>) -> Val<R, D> {
 fn sech_square<R: Real, D: Float>(x: Val<R, D>) -> Val<R, D> {
     let twice = x + x;
     c::<R, D>(4.0) * twice.sigmoid() * (-twice).sigmoid()
+}
+
+/// digamma's derivative, to 2^-48: Σ 1/(x + n)² up to n = 9, then the asymptotic series; reflected below 0.
+fn trigamma<R: Real, D: Float>(x: Val<R, D>) -> Val<R, D> {
+    let n = |x: f64| c::<R, D>(x);
+    let below = x.lt(n(0.0));
+    let y = Val::select(below, n(1.0) - x, x);
+    let mut sum = n(0.0);
+    for k in 0..10 {
+        let z = y + n(f64::from(k));
+        sum = sum + n(1.0) / (z * z);
+    }
+    let over = n(1.0) / (y + n(10.0));
+    let w = over * over;
+    // 1/z + 1/(2z²) + Σ B_2k/z^(2k + 1)
+    const BERNOULLI: [(f64, f64); 7] =
+        [(1.0, 6.0), (-1.0, 30.0), (1.0, 42.0), (-1.0, 30.0), (5.0, 66.0), (-691.0, 2730.0), (7.0, 6.0)];
+    let tail = BERNOULLI.iter().rev().fold(n(0.0), |s, &(a, b)| (s + n(a) / n(b)) * w);
+    let above = sum + over * (n(1.0) + n(0.5) * over + tail);
+    let turn = n(-1.0).acos() / x.sin_pi();
+    Val::select(below, turn * turn - above, above)
 }

@@ -35,6 +35,11 @@ fn at(f: Func, a: f64, b: f64) -> Span {
     for _ in 0..neighbours(f, y) {
         (low, high) = (low.next_down(), high.next_up());
     }
+    if matches!(f, Func::Lgamma | Func::Digamma) && a < 0.0 && y.is_finite() {
+        // The terms of the reflection cancel near zeros: 2^-57 of theirs, and a little more.
+        let lost = body(f, 1.0 - a, b).abs().max(1.0) * 2f64.powi(-56);
+        (low, high) = ((low - lost).next_down(), (high + lost).next_up());
+    }
     let image = course(f).image;
     Span::new(most(low, image.0), least(high, image.1))
 }
@@ -84,9 +89,32 @@ pub(super) fn call(f: Func, a: Span, b: Span) -> Span {
             l.hull(h).or_nan(inside.nan)
         }
         Shape::Circular => circular(f, inside),
+        Shape::Gamma => between_poles(f, inside),
         Shape::Two => pairs(f, a, b),
         Shape::Wild => Span { nan: true, ..Span::LINE },
     }
+}
+
+/// digamma and log|Γ|.
+#[inline]
+fn between_poles(f: Func, x: Span) -> Span {
+    let whole = |t: f64| t == t.floor();
+    let above = x.low.is_sign_positive();
+    let one_piece = above || x.low.floor() == x.high.floor() && !whole(x.low) && x.high < 0.0;
+    if !one_piece {
+        return Span::LINE.or_nan(x.nan || f == Func::Digamma);
+    }
+    let out = at(f, x.low, x.low).hull(at(f, x.high, x.high)).or_nan(x.nan);
+    if f == Func::Digamma || x.low == f64::INFINITY {
+        return out;
+    }
+    // Convex: not below its tangent at the left end, nor below its least value where that is known.
+    let fall = least(at(Func::Digamma, x.low, x.low).low, 0.0);
+    let tangent = ((at(f, x.low, x.low).low + (fall * (x.high - x.low)).next_down()).next_down()).next_down();
+    let floor = if above { most(tangent, -0.12148629053584962) } else { tangent };
+    let floor =
+        if floor.is_nan() { if above { -0.12148629053584962 } else { f64::NEG_INFINITY } } else { floor };
+    Span { low: least(out.low, floor), ..out }
 }
 
 /// Quarter turns of sin's argument, at least and at most.

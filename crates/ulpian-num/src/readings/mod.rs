@@ -22,6 +22,7 @@
 
 mod dd;
 mod dd_functions;
+mod dd_gamma;
 pub mod doubled;
 pub mod dual;
 pub mod facts;

@@ -21,12 +21,23 @@ def items():
         ("SQRT_HALF", mp.sqrt(mp.mpf(1) / 2), "√½"),
         ("GELU_SLOPE", 2 * mp.sqrt(2 / mp.pi), "2√(2/π)"),
         ("GELU_CUBE", mp.mpf("0.044715"), "The cube's factor in gelu's tanh form"),
+        ("HALF_LOG_2PI", mp.log(2 * mp.pi) / 2, "log(2π)/2"),
         ("SELU_SCALE", mp.mpf("1.0507009873554804934193349852946"), "selu's scale"),
         ("SELU_ALPHA", mp.mpf("1.6732632423543772848170429916717"), "selu's alpha"),
     ]
     for name, value, doc in numbers:
         high, low = parts(value, 2)
         yield f"/// {doc}.\npub const {name}: (f64, f64) = ({high!r}, {low!r});\n"
+    zero = mp.findroot(mp.digamma, mp.mpf("1.4616321"))
+    numbers = ", ".join(map(repr, parts(zero, 3)))
+    yield f"/// The positive zero of digamma as a sum.\npub const DIGAMMA_ZERO: [f64; 3] = [{numbers}];\n"
+    tables = [
+        ("ZETA", [1 - mp.euler] + [(mp.zeta(n) - 1) / n for n in range(2, 58)], "1 - γ, then (ζ(n) - 1)/n for n from 2"),
+        ("BERNOULLI", [mp.bernoulli(2 * k) / (2 * k) for k in range(1, 23)], "B_2k/2k for k from 1"),
+    ]
+    for name, values, doc in tables:
+        text = ", ".join("({!r}, {!r})".format(*parts(x, 2)) for x in values)
+        yield f"/// {doc}.\npub const {name}: [(f64, f64); {len(values)}] = [{text}];\n"
     y = lambda x: 2 * mp.sqrt(2 / mp.pi) * (x + mp.mpf("0.044715") * x**3)
     valleys = [
         ("SILU", lambda x: x / (1 + mp.exp(-x)), -1.3, -1.2),
