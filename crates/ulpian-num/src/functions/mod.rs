@@ -19,8 +19,8 @@
 //! | division, square root | 0.5 (proved; square root swept) | 0 | 0.5 | 0.5 |
 //! | reciprocal, rsqrt, cbrt | 0.5 (every significand) | 0 | 0.5 | 0.51 |
 //! | erf, erfc, gelu | 0.5 | 0 | 0.53 | 0.55 |
-//! | erfinv | 0.5 (every 257th argument) | 0 | 0.52 | 0.55 |
-//! | lgamma, digamma | 0.5 (every 257th argument) | 0 | 0.54 | 0.55, and for x < 0 2^-57·max(1, value at 1 - x) more |
+//! | erfinv | 0.5 (every 17th argument) | 0 | 0.52 | 0.55 |
+//! | lgamma, digamma | 0.5 (every 17th argument) | 0 | 0.54 | 0.55, and for x < 0 2^-57·max(1, value at 1 - x) more |
 //! | pow | 0.5 + 2^-27 | none seen | 0.7 | 0.5 + 2^-7 for each unit of log2 of the result |
 //! | hypot | 0.5 (proved) | 0 | 0.5 | 0.51 |
 //! | fmod, remainder | exact | 0 | exact | exact |

@@ -83,7 +83,7 @@ fn lgamma_near_2(e: f64) -> f64 {
 }
 
 fn lgamma_above(x: f64) -> f64 {
-    const HALF_LOG_2PI_LESS_HALF: f64 = 0.41893853320467274;
+    const HALF_LOG_2PI_LESS_HALF: f64 = 0.4189385332046727;
     if x >= 1e17 {
         return x * (x.ln() - 1.0);
     }
