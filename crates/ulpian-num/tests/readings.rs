@@ -386,3 +386,19 @@ fn doubled_values_start_again_at_bits() {
     assert_eq!(big.convert::<i64>().0.value, i64::MAX);
     assert_eq!((-big).convert::<i64>().0.value, -i64::MAX);
 }
+
+#[test]
+fn variants_for_halves_read_as_the_function_itself() {
+    let variants = [
+        (Func::PowToHalf, Func::Pow),
+        (Func::Atan2ToHalf, Func::Atan2),
+        (Func::LogAddExpToHalf, Func::LogAddExp),
+        (Func::XlogyToHalf, Func::Xlogy),
+    ];
+    let (x, slopes) = ([Dd::from(1.3), Dd::from(0.7)], [1.0, 0.5]);
+    for (variant, f) in variants {
+        assert_eq!(dual_at(variant, x, slopes), dual_at(f, x, slopes), "{}", f.name());
+        let (a, b) = (span(1.2, 1.4), span(0.5, 0.75));
+        assert_eq!(enclosed(variant, a, b), enclosed(f, a, b), "{}", f.name());
+    }
+}

@@ -164,9 +164,9 @@ fn value(f: Func, a: Dd, b: Dd) -> Dd {
             let r = fmod(a, b);
             if r.hi != 0.0 && (r.hi < 0.0) != (b.hi < 0.0) { r + b } else { r }
         }
-        // No formula here yet: the f64 value.
-        #[allow(unreachable_patterns)]
-        _ => c(reference_f64(f, a.hi, b.hi)),
+        Func::PowToHalf | Func::Atan2ToHalf | Func::LogAddExpToHalf | Func::XlogyToHalf => {
+            value(f.whole(), a, b)
+        }
     }
 }
 

@@ -46,6 +46,7 @@ fn at(f: Func, a: f64, b: f64) -> Span {
 
 #[inline]
 pub(super) fn call(f: Func, a: Span, b: Span) -> Span {
+    let f = f.whole();
     let course = course(f);
     let two = f.arity() == 2;
     if a.is_empty() || two && b.is_empty() {
@@ -91,7 +92,6 @@ pub(super) fn call(f: Func, a: Span, b: Span) -> Span {
         Shape::Circular => circular(f, inside),
         Shape::Gamma => between_poles(f, inside),
         Shape::Two => pairs(f, a, b),
-        Shape::Wild => Span { nan: true, ..Span::LINE },
     }
 }
 
