@@ -202,27 +202,51 @@ impl Heap {
                 }
                 ptr
             }
-            None => acquire(class)?,
+            None => match acquire(class) {
+                Some(ptr) => ptr,
+                // What is kept for other sizes may be what is missing.
+                None if self.release_spares() => acquire(class)?,
+                None => return None,
+            },
         };
         Some(Arc::new(Block { ptr, class, bytes: class as u64, heap: Arc::downgrade(self) }))
     }
-}
 
-impl Drop for Heap {
-    fn drop(&mut self) {
-        let free = self.free.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (class, list) in free.lists.drain() {
+    /// Gives back to the system what nobody uses; whether there was any.
+    fn release_spares(&self) -> bool {
+        let (lists, bytes) = {
+            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+            (std::mem::take(&mut free.lists), std::mem::take(&mut free.bytes))
+        };
+        for (class, list) in lists {
             for Spare(ptr) in list {
                 // SAFETY: the list was its only holder.
                 unsafe { release(ptr, class) };
             }
         }
+        bytes > 0
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        self.release_spares();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spares_go_back_to_the_system_when_a_block_cannot_be_had() {
+        let heap = Arc::new(Heap::default());
+        drop(heap.take(5 << 20, false).unwrap());
+        assert!(heap.free.lock().unwrap().bytes >= 5 << 20);
+        assert!(heap.take(1 << 60, false).is_none());
+        assert_eq!(heap.free.lock().unwrap().bytes, 0);
+        assert!(heap.take(5 << 20, false).is_some());
+    }
 
     #[test]
     fn large_blocks_are_zeroed_aligned_and_apart() {

@@ -2,13 +2,19 @@
 //!
 //! Every file carries a checksum and its whole key; one that does not fit exactly counts as absent and is replaced.
 //! Writes go to a temporary name and are renamed, so a reader sees an old file or a new one. A cache that cannot be
-//! written is not an error: the next run works again for what it could not find.
+//! written is not an error: the next run works again for what it could not find. What was not asked for in a season goes.
 
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 const MAGIC: &[u8; 8] = b"ULPIANC1";
+
+/// Keys hold a hash of the sources, so a newer build never asks for what an older one kept.
+const SEASON: Duration = Duration::from_secs(90 * 24 * 3600);
+/// A file's time of change says when it was last used, to a day.
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// One device's folder of cache files; without a folder nothing is found and nothing kept.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +27,19 @@ pub(crate) struct Cache {
 impl Cache {
     pub fn new(root: Option<PathBuf>, fingerprint: String) -> Cache {
         let name = hex(&Sha256::digest(fingerprint.as_bytes())[..8]);
-        Cache { folder: root.map(|r| r.join("vulkan").join(name)), fingerprint }
+        let cache = Cache { folder: root.map(|r| r.join("vulkan").join(name)), fingerprint };
+        cache.forget_older_than(SEASON);
+        cache
+    }
+
+    /// Removes files that were not used for so long; what cannot be removed stays.
+    fn forget_older_than(&self, age: Duration) {
+        let Some(entries) = self.folder.as_ref().and_then(|f| std::fs::read_dir(f).ok()) else { return };
+        for entry in entries.flatten() {
+            if entry.metadata().is_ok_and(|m| m.is_file() && unused_for(&m) > age) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
 
     fn file(&self, kind: &str, key: &[u8]) -> Option<(PathBuf, [u8; 32])> {
@@ -38,7 +56,12 @@ impl Cache {
     /// What was kept under this key.
     pub fn load(&self, kind: &str, key: &[u8]) -> Option<Vec<u8>> {
         let (path, digest) = self.file(kind, key)?;
-        let bytes = std::fs::read(path).ok()?;
+        let bytes = std::fs::read(&path).ok()?;
+        if std::fs::metadata(&path).is_ok_and(|m| unused_for(&m) > DAY)
+            && let Ok(file) = std::fs::File::options().append(true).open(&path)
+        {
+            let _ = file.set_modified(SystemTime::now());
+        }
         let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&digest)?;
         let (sum, body) = rest.split_at_checked(32)?;
         (sum == Sha256::digest(body).as_slice()).then(|| body.to_vec())
@@ -66,6 +89,10 @@ impl Cache {
             let _ = std::fs::remove_file(&temporary);
         }
     }
+}
+
+fn unused_for(m: &std::fs::Metadata) -> Duration {
+    m.modified().ok().and_then(|t| t.elapsed().ok()).unwrap_or_default()
 }
 
 /// Lower-case hexadecimal.
@@ -96,6 +123,30 @@ mod tests {
         assert_eq!(c.load("spv", b"other"), None);
         assert_eq!(c.load("pipe", b"key"), None);
         assert_eq!(Cache::new(Some(root.clone()), "b".into()).load("spv", b"key"), None);
+        let _ = std::fs::remove_dir_all(root);
+    }
+
+    #[test]
+    fn what_is_not_asked_for_in_a_season_goes() {
+        let root = folder("season");
+        let c = Cache::new(Some(root.clone()), "a".into());
+        let age = |key: &[u8], by: Duration| {
+            let file = std::fs::File::options().append(true).open(c.file("spv", key).unwrap().0).unwrap();
+            file.set_modified(SystemTime::now() - by).unwrap();
+        };
+        for key in [b"used", b"left"] {
+            c.store("spv", key, b"body");
+            age(key, SEASON - DAY);
+        }
+        assert!(c.load("spv", b"used").is_some());
+        for key in [b"used", b"left"] {
+            let (path, _) = c.file("spv", key).unwrap();
+            let time = std::fs::metadata(&path).unwrap().modified().unwrap();
+            std::fs::File::options().append(true).open(&path).unwrap().set_modified(time - 2 * DAY).unwrap();
+        }
+        let c = Cache::new(Some(root.clone()), "a".into());
+        assert!(c.load("spv", b"used").is_some());
+        assert!(c.load("spv", b"left").is_none());
         let _ = std::fs::remove_dir_all(root);
     }
 

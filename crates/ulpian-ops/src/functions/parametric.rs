@@ -250,6 +250,9 @@ fn positive(op: &str, attribute: &str, value: f64) -> Result<(), OpError> {
 
 /// `x`, and `alpha·(e^x − 1)` below 0: the nearest float in f32 where `alpha` is a power of two, else within 1.5 ULP.
 pub fn elu(x: &Node, alpha: f64) -> Result<Node, OpError> {
+    if !alpha.is_finite() {
+        return Err(attribute_error("elu", "alpha", alpha, "must be a finite number"));
+    }
     apply(Elu { alpha }, &[x])
 }
 /// `x`, and `alpha·(e^(x/alpha) − 1)` below 0: the nearest float in f32 where `alpha` is a power of two, else within
