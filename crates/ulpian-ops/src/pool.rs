@@ -35,6 +35,11 @@ impl Windows {
         Windows { size: [size; 2], stride: [size; 2], padding: [0; 2] }
     }
 
+    /// Of one window. In f64: the product of two words may be none.
+    fn elements(&self) -> f64 {
+        self.size[0] as f64 * self.size[1] as f64
+    }
+
     fn infer(&self, op: &str, inputs: &[TensorType]) -> Result<TensorType, OpError> {
         arity(op, inputs, 1)?;
         let x = &inputs[0];
@@ -204,7 +209,7 @@ impl Op for AvgPool2d {
         self.windows.infer("avg_pool2d", inputs)
     }
     fn reference(&self, inputs: &[RefTensor], output: &TensorType) -> RefTensor {
-        let (v, n) = (inputs[0].to_f64(), (self.windows.size[0] * self.windows.size[1]) as f64);
+        let (v, n) = (inputs[0].to_f64(), self.windows.elements());
         let mean = |g: &Vec<usize>| crate::reduce::accurate_sum(g.iter().map(|&i| v[i])) / n;
         let out = self.windows.groups(&inputs[0].shape, output).iter().map(mean).collect();
         RefTensor::float(&output.shape, out)
@@ -222,7 +227,7 @@ impl Op for AvgPool2d {
     fn transpose(&self, x: &[Node], _: usize, cotangent: &Node) -> Result<Node, OpError> {
         let Windows { size, stride, padding } = self.windows;
         in_single(cotangent, |c| {
-            let mut y = div(c, &like(c, (size[0] * size[1]) as f64))?;
+            let mut y = div(c, &like(c, self.windows.elements()))?;
             let rank = y.shape().len();
             for i in 0..2 {
                 let axis = rank - 2 + i;
@@ -231,8 +236,13 @@ impl Op for AvgPool2d {
                 let column = reshape(&y, &shape)?;
                 shape[rank] = size[i];
                 let extent = x[0].shape()[axis];
-                let spread =
-                    unwindow(&expand(&column, &shape)?, axis, extent + 2 * padding[i], stride[i], 1)?;
+                let spread = unwindow(
+                    &expand(&column, &shape)?,
+                    axis,
+                    extent.saturating_add(padding[i].saturating_mul(2)),
+                    stride[i],
+                    1,
+                )?;
                 let sum = sum_kept(&narrow(&spread, axis as isize, padding[i], extent)?, &[rank])?;
                 y = reshape(&sum, &sum.shape()[..rank])?;
             }

@@ -125,6 +125,7 @@ impl<O: Optimizer> Trainer<O> {
             return Err(argument("batch", 0, "must be at least 1"));
         }
         settings.optimizer.check()?;
+        data.check()?;
         if data.train().is_empty() || data.test().is_empty() {
             return Err(argument("dataset", &data.name, "needs images to train on and to test on"));
         }

@@ -2,7 +2,10 @@
 //! typed error or the right answer, never a panic.
 
 use std::sync::Arc;
-use ulpian::{Device, Dtype, Error, Tensor, open};
+use ulpian::nn::{Conv2d, Init, cnn};
+use ulpian::optim::{Adam, AdamW, Optimizer, Sgd};
+use ulpian::tensor::Windows;
+use ulpian::{Device, Dtype, Error, Tensor, grad, open};
 
 fn cpu() -> Arc<dyn Device> {
     open("cpu").unwrap()
@@ -136,4 +139,76 @@ fn empty_tensors_of_endless_axes_do_not_become_full_ones() {
     let small = Tensor::zeros(&d, Dtype::F32, &[1 << 20, 0, 1 << 20]);
     assert_eq!(small.sum(&[0, 2], false).unwrap().numel(), 0);
     assert_eq!(small.amax(&[0], false).unwrap().numel(), 0);
+}
+
+#[test]
+fn updates_take_what_belongs_to_the_parameter_and_nothing_else() {
+    let d = cpu();
+    let of = |dtype, shape: &[usize]| Tensor::ones(&d, dtype, shape);
+    let p = of(Dtype::F32, &[2]);
+    let sgd = Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.0 };
+    for rule in [&sgd as &dyn Optimizer, &Adam::default(), &AdamW::default()] {
+        let state = rule.state(&p);
+        // Broadcasting and promotion would take these, and give back a parameter of another type.
+        for gradient in [of(Dtype::F32, &[3, 2]), of(Dtype::F32, &[1]), of(Dtype::F64, &[2])] {
+            let text = rule.update(&p, &gradient, &state).unwrap_err().to_string();
+            let words = [rule.name(), "gradient", "f32[2]", &gradient.node().ty().to_string()];
+            assert!(words.iter().all(|w| text.contains(w)), "{text}");
+        }
+        let mut wrong = state.clone();
+        wrong[0] = of(Dtype::F32, &[3, 2]);
+        let text = rule.update(&p, &p, &wrong).unwrap_err().to_string();
+        assert!(text.contains(rule.state_names()[0]) && text.contains("f32[3, 2]"), "{text}");
+        assert!(rule.update(&p, &p, &[]).is_err());
+        let whole = of(Dtype::I32, &[2]);
+        let text = rule.update(&whole, &whole, &rule.state(&whole)).unwrap_err().to_string();
+        assert!(text.contains("floating") && text.contains("i32[2]"), "{text}");
+        let (new, states) = rule.update(&p, &p, &state).unwrap();
+        assert_eq!(new.node().ty(), p.node().ty());
+        assert!(states.iter().zip(&state).all(|(a, b)| a.node().ty() == b.node().ty()));
+    }
+}
+
+#[test]
+fn a_uniform_range_that_is_none_is_refused() {
+    let d = cpu();
+    let draw = |dtype, range| Tensor::uniform(&d, dtype, &[3], range, 0, 0);
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    for range in [(1.0, 0.0), (0.0, nan), (nan, 0.0), (-inf, inf), (0.0, inf), (-3e38, 3e38), (1e300, 2e300)]
+    {
+        let text = draw(Dtype::F32, range).unwrap_err().to_string();
+        assert!(text.contains("uniform") && text.contains("finite in f32"), "{text}");
+    }
+    assert!(draw(Dtype::F16, (-60000.0, 60000.0)).is_err() && draw(Dtype::Bf16, (-60000.0, 60000.0)).is_ok());
+    assert_eq!(draw(Dtype::F32, (2.0, 2.0)).unwrap().to_vec::<f32>().unwrap(), [2.0; 3]);
+}
+
+#[test]
+fn layers_of_endless_kernels_are_refused() {
+    let mut init = Init::new(&cpu(), Dtype::F32, 0);
+    for (inputs, size) in [(1 << 40, 1 << 20), (usize::MAX, 2), (1, 1 << 32)] {
+        let text = Conv2d::new(&mut init, inputs, 2, size, 0).unwrap_err().to_string();
+        assert!(text.contains("conv2d") && text.contains(&size.to_string()), "{text}");
+    }
+    for side in [1 << 34, usize::MAX] {
+        assert!(cnn(&mut init, side, side, 10).unwrap_err().to_string().contains(&side.to_string()));
+    }
+}
+
+#[test]
+fn windows_past_a_word_have_no_gradient_either() {
+    let x = Tensor::ones(&cpu(), Dtype::F32, &[1, 1, 3, 3]);
+    let windows = Windows { size: [1 << 33; 2], stride: [1; 2], padding: [1 << 32; 2] };
+    for y in [x.avg_pool2d(windows), x.max_pool2d(windows)] {
+        let slope = |y: Tensor| grad(&y.sum(&[], false)?, &[&x])?[0].realize();
+        assert!(y.and_then(slope).is_err());
+    }
+}
+
+#[test]
+fn what_is_too_large_to_repeat_is_called_so() {
+    let d = cpu();
+    let t = Tensor::zeros(&d, Dtype::F32, &[1 << 63, 2]);
+    let text = t.add_scalar(1.0).unwrap_err().to_string();
+    assert!(text.contains("more elements") && !text.contains("extents of 1"), "{text}");
 }

@@ -213,3 +213,29 @@ fn a_snapshot_of_another_run_is_refused_and_changes_nothing() {
         Trainer::new(&device, some_digits(64, 8), small(Adam { beta2: 1.0, ..Adam::default() })).is_err()
     );
 }
+
+#[test]
+fn data_sets_put_together_elsewhere_are_checked_before_they_train() {
+    let device = cpu(1, None);
+    type Spoil = (fn(&mut Dataset), &'static str);
+    let spoilt: [Spoil; 9] = [
+        (|d| d.train_images.truncate(100), "100 pixels are not 40 training images"),
+        (|d| d.test_labels.truncate(9), "9 test images"),
+        (|d| d.height = 9, "9x8"),
+        (|d| (d.height, d.width) = (usize::MAX, 3), "training images"),
+        (|d| d.width = 0, "8x0"),
+        (|d| d.train_labels[3] = 99, "training label 99"),
+        (|d| d.test_images[5] = 200, "test pixel value 200"),
+        (|d| d.max_value = 0, "up to 0"),
+        (|d| d.classes = 0, "0 classes"),
+    ];
+    for (spoil, words) in spoilt {
+        let mut data = some_digits(40, 10);
+        spoil(&mut data);
+        let text = Trainer::new(&device, data, Settings::default()).unwrap_err().to_string();
+        assert!(text.contains(words) && text.contains("data set"), "{text}");
+    }
+    let mut short = some_digits(40, 10);
+    short.train_images.truncate(100);
+    assert!(short.train().batch(&[0]).is_ok() && short.train().batch(&[1]).is_err());
+}

@@ -83,7 +83,11 @@ impl Move {
             }
             Movement::Expand(to) => {
                 rank(to.len())?;
-                if product(to).is_none() || s.iter().zip(to).any(|(&have, &want)| have != want && have != 1) {
+                if product(to).is_none() {
+                    let need = format!("{to:?} has more elements than a word counts");
+                    return Err(shape_error(name, std::slice::from_ref(t), &need, "use smaller extents"));
+                }
+                if s.iter().zip(to).any(|(&have, &want)| have != want && have != 1) {
                     let need = format!("only extents of 1 can be repeated to make {to:?}");
                     return Err(shape_error(name, std::slice::from_ref(t), &need, "reshape first"));
                 }

@@ -30,6 +30,8 @@ pub enum DataError {
     Inconsistent { path: PathBuf, detail: String },
     #[error("batch: index {index} is outside the {len} images of this split")]
     Index { index: u32, len: usize },
+    #[error("data set {name}: {detail}; every image needs its pixels and its label")]
+    Parts { name: String, detail: String },
 }
 
 /// Labelled grey images, split into a part that trains and a part that tests.
@@ -78,7 +80,40 @@ impl Dataset {
 
     /// Pixels of one image.
     pub fn pixels(&self) -> usize {
-        self.height * self.width
+        self.height.saturating_mul(self.width)
+    }
+
+    /// Checks what the readers of this module have checked, for a data set that was put together elsewhere: sizes that
+    /// fit each other, labels below `classes`, pixels of at most `max_value`.
+    pub fn check(&self) -> Result<(), DataError> {
+        let wrong = |detail: String| Err(DataError::Parts { name: self.name.clone(), detail });
+        if self.pixels() == 0 || self.classes == 0 || self.max_value == 0 {
+            return wrong(format!(
+                "images of {}x{} pixels up to {} in {} classes, none of which may be 0",
+                self.height, self.width, self.max_value, self.classes
+            ));
+        }
+        for (part, split) in [("training", self.train()), ("test", self.test())] {
+            if split.len().checked_mul(split.pixels) != Some(split.images.len()) {
+                return wrong(format!(
+                    "{} pixels are not {} {part} images of {}x{}",
+                    split.images.len(),
+                    split.len(),
+                    self.height,
+                    self.width
+                ));
+            }
+            if u32::try_from(split.len()).is_err() {
+                return wrong(format!("{} {part} images, more than 32-bit indices reach", split.len()));
+            }
+            if let Some(label) = split.labels.iter().find(|&&l| usize::from(l) >= self.classes) {
+                return wrong(format!("{part} label {label}, wanted 0 to {}", self.classes - 1));
+            }
+            if let Some(pixel) = split.images.iter().find(|&&p| p > self.max_value) {
+                return wrong(format!("{part} pixel value {pixel}, wanted 0 to {}", self.max_value));
+            }
+        }
+        Ok(())
     }
 
     fn split<'a>(&'a self, images: &'a [u8], labels: &'a [u8]) -> Split<'a> {
@@ -112,13 +147,19 @@ impl Split<'_> {
 
     /// The images at `indices`, in that order. An index outside the split is an error, never clamped.
     pub fn batch(&self, indices: &[u32]) -> Result<Batch, DataError> {
-        let mut images = Vec::with_capacity(indices.len() * self.pixels);
-        let mut labels = Vec::with_capacity(indices.len());
+        let mut images = vec![];
+        let mut labels = vec![];
         let max = f32::from(self.max_value);
         for &index in indices {
             let at = index as usize;
             let label = *self.labels.get(at).ok_or(DataError::Index { index, len: self.len() })?;
-            let pixels = &self.images[at * self.pixels..(at + 1) * self.pixels];
+            let whole = at
+                .checked_mul(self.pixels)
+                .and_then(|start| self.images.get(start..start.checked_add(self.pixels)?));
+            let pixels = whole.ok_or_else(|| DataError::Parts {
+                name: "of a split".into(),
+                detail: format!("{} pixels end before image {index} does", self.images.len()),
+            })?;
             images.extend(pixels.iter().map(|&p| f32::from(p) / max));
             labels.push(i32::from(label));
         }

@@ -34,10 +34,11 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
 
 const CHUNK: usize = 1 << 20;
 
-/// Whether [`write_atomic`] could begin: an ordinary file, or none yet, in a folder that is there. Long work whose
-/// result goes to `path` asks this first.
+/// Whether [`write_atomic`] could begin: an ordinary file, or none yet, in a folder that is there and takes files (an
+/// empty one is made in it and removed). Long work whose result goes to `path` asks this first.
 pub fn check_target(path: &Path) -> Result<(), WriteError> {
-    target(path).map(|_| ())
+    let (target, folder, _) = target(path)?;
+    temporary(path, &target, &folder).map(|_| ())
 }
 
 /// The file to replace, links followed, its folder, and the permissions of what stands there.
@@ -67,18 +68,8 @@ fn write_limited(path: &Path, bytes: &[u8], limit: Option<u64>) -> Result<(), Wr
     let fail =
         |step: &'static str| move |source: io::Error| WriteError::Io { path: path.into(), step, source };
     let (target, folder, permissions) = target(path)?;
-    let folder = folder.as_path();
-
-    // The process and a counter make the name unique; `create_new` makes a leftover of that name an error, not a victim.
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(target.file_name().unwrap_or_default());
-    temporary.push(format!(".{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
-    let temporary = Temporary(Some(folder.join(temporary)));
-    let temporary_path = temporary.0.as_deref().unwrap_or(folder);
-
-    let mut file =
-        OpenOptions::new().write(true).create_new(true).open(temporary_path).map_err(fail("create"))?;
+    let (mut file, temporary) = temporary(path, &target, &folder)?;
+    let temporary_path = temporary.0.as_deref().unwrap_or(&folder);
     let mut written = 0u64;
     for chunk in bytes.chunks(CHUNK) {
         let room = limit.map_or(chunk.len() as u64, |l| l.saturating_sub(written)).min(chunk.len() as u64);
@@ -113,6 +104,37 @@ fn write_limited(path: &Path, bytes: &[u8], limit: Option<u64>) -> Result<(), Wr
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+/// Leftovers of this process's number that are passed over before the folder is given up.
+const LEFTOVERS: usize = 10_000;
+
+/// A new file in `folder`, beside `target`.
+///
+/// The process and a counter make its name unique in this machine's life only: where numbers of processes come again
+/// (a container's is always 1), a killed run's leftover may bear it. That one is passed over, never written to.
+fn temporary(path: &Path, target: &Path, folder: &Path) -> Result<(File, Temporary), WriteError> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let name = target.file_name().unwrap_or_default();
+    let mut last = None;
+    for _ in 0..LEFTOVERS {
+        let end = format!(".{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
+        let mut file = std::ffi::OsString::from(".");
+        // Names end at 255 bytes on common file systems; a long one is left out rather than cut inside a character.
+        file.push(if name.len() + end.len() < 255 { name } else { "ulpian".as_ref() });
+        file.push(end);
+        let at = folder.join(file);
+        match OpenOptions::new().write(true).create_new(true).open(&at) {
+            Ok(file) => return Ok((file, Temporary(Some(at)))),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => last = Some(e),
+            Err(e) => {
+                last = Some(e);
+                break;
+            }
+        }
+    }
+    let source = last.unwrap_or_else(|| io::ErrorKind::AlreadyExists.into());
+    Err(WriteError::Io { path: path.into(), step: "create a file in its folder", source })
 }
 
 fn is_full(e: &io::Error) -> bool {
@@ -186,6 +208,41 @@ mod tests {
         let folder = Folder::new("first");
         assert!(write_limited(&folder.0.join("a"), b"12345", Some(2)).is_err());
         assert!(folder.names().is_empty());
+    }
+
+    #[test]
+    fn leftovers_of_a_killed_run_with_this_number_are_passed_over() {
+        let folder = Folder::new("leftovers");
+        let names: Vec<String> =
+            (0..2000).map(|i| format!(".weights.{}-{i}.tmp", std::process::id())).collect();
+        for name in &names {
+            std::fs::write(folder.0.join(name), b"left").unwrap();
+        }
+        check_target(&folder.0.join("weights")).unwrap();
+        write_limited(&folder.0.join("weights"), b"new", None).unwrap();
+        assert_eq!(std::fs::read(folder.0.join("weights")).unwrap(), b"new");
+        assert_eq!(folder.names().len(), names.len() + 1);
+        assert!(names.iter().all(|n| std::fs::read(folder.0.join(n)).unwrap() == b"left"));
+    }
+
+    #[test]
+    fn the_longest_names_can_be_written() {
+        let folder = Folder::new("long");
+        for name in ["n".repeat(255), "n".repeat(240), "\u{e9}".repeat(120)] {
+            let path = folder.0.join(&name);
+            check_target(&path).unwrap();
+            write_limited(&path, b"new", None).unwrap();
+            assert_eq!(folder.names(), [name]);
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_takes_no_files_is_known_before_the_work() {
+        // Whoever runs this, root too, cannot make files there.
+        let error = check_target(Path::new("/proc/self/weights")).unwrap_err();
+        assert!(error.to_string().contains("create a file in its folder"), "{error}");
     }
 
     #[test]

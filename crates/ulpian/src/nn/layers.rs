@@ -1,7 +1,7 @@
 //! The layers.
 
 use super::{Init, Module, dotted};
-use crate::error::Result;
+use crate::error::{Result, argument};
 use crate::tensor::Tensor;
 use ulpian_ops::{Geometry, Windows};
 
@@ -59,7 +59,13 @@ impl Conv2d {
         size: usize,
         padding: usize,
     ) -> Result<Conv2d> {
-        let fan_in = inputs * size * size;
+        let fan_in = inputs.checked_mul(size).and_then(|n| n.checked_mul(size)).ok_or_else(|| {
+            argument(
+                "conv2d: inputs and size",
+                (inputs, size),
+                "must give a kernel of fewer than 2^64 elements",
+            )
+        })?;
         let weight = init.kaiming(&[outputs, inputs, size, size], fan_in)?;
         let bias = Some(init.kaiming(&[outputs], fan_in)?);
         Ok(Conv2d { weight, bias, geometry: Geometry { padding: [padding; 2], ..Geometry::default() } })

@@ -62,6 +62,8 @@ pub fn cnn(init: &mut Init, height: usize, width: usize, classes: usize) -> Resu
     if height < 4 || width < 4 {
         return Err(argument("cnn: image", (height, width), "must be at least 4x4, it is halved twice"));
     }
+    let pooled = (height / 4).checked_mul(width / 4).and_then(|n| n.checked_mul(32));
+    let pooled = pooled.ok_or_else(|| argument("cnn: image", (height, width), "has too many pixels"))?;
     Ok(Sequential::new()
         .then("conv1", Conv2d::new(init, 1, 16, 3, 1)?)
         .then("relu1", Relu)
@@ -70,7 +72,7 @@ pub fn cnn(init: &mut Init, height: usize, width: usize, classes: usize) -> Resu
         .then("relu2", Relu)
         .then("pool2", MaxPool2d { size: 2 })
         .then("flatten", Flatten)
-        .then("fc1", Linear::new(init, 32 * (height / 4) * (width / 4), 64)?)
+        .then("fc1", Linear::new(init, pooled, 64)?)
         .then("relu3", Relu)
         .then("fc2", Linear::new(init, 64, classes)?))
 }

@@ -1,6 +1,6 @@
 //! Adam and AdamW.
 
-use super::{Optimizer, rate, states};
+use super::{Optimizer, fits, rate};
 use crate::error::{Result, argument};
 use crate::tensor::Tensor;
 
@@ -114,7 +114,7 @@ impl Optimizer for Adam {
         first(p)
     }
     fn update(&self, p: &Tensor, gradient: &Tensor, state: &[Tensor]) -> Result<(Tensor, Vec<Tensor>)> {
-        states("adam", state, STATES.len())?;
+        fits(self, p, gradient, state)?;
         if self.weight_decay == 0.0 {
             return self.step(p, gradient, state);
         }
@@ -136,7 +136,7 @@ impl Optimizer for AdamW {
         first(p)
     }
     fn update(&self, p: &Tensor, gradient: &Tensor, state: &[Tensor]) -> Result<(Tensor, Vec<Tensor>)> {
-        states("adamw", state, STATES.len())?;
+        fits(self, p, gradient, state)?;
         let AdamW { lr, beta1, beta2, epsilon, weight_decay } = *self;
         let adam = Adam { lr, beta1, beta2, epsilon, weight_decay: 0.0 };
         if weight_decay == 0.0 {

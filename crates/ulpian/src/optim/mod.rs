@@ -24,7 +24,8 @@ pub trait Optimizer: Debug + Send + Sync {
     fn state_names(&self) -> &'static [&'static str];
     /// The first state of a parameter.
     fn state(&self, parameter: &Tensor) -> Vec<Tensor>;
-    /// The parameter after one step, and its state.
+    /// The parameter after one step, and its state, of the types they had. A gradient or state of another shape or
+    /// dtype is an error.
     fn update(
         &self,
         parameter: &Tensor,
@@ -41,13 +42,33 @@ fn rate(name: &str, value: f64) -> Result<()> {
     Err(argument(name, value, "must be a finite f32 of at least 0"))
 }
 
-fn states(op: &'static str, given: &[Tensor], need: usize) -> Result<()> {
-    if given.len() == need {
-        return Ok(());
+/// What an update is given must belong together: by broadcasting and promotion the parameter would come back as
+/// another type.
+fn fits(rule: &dyn Optimizer, p: &Tensor, gradient: &Tensor, state: &[Tensor]) -> Result<()> {
+    let op = rule.name();
+    let wrong = |what: &str, value: String, need: String| Error::Argument {
+        what: format!("{op}: {what}"),
+        value,
+        need,
+    };
+    if !p.dtype().is_float() {
+        let need = "must be floating; cast it to f32".into();
+        return Err(wrong("parameter", p.node().ty().to_string(), need));
     }
-    Err(Error::Argument {
-        what: format!("{op}: number of states"),
-        value: given.len().to_string(),
-        need: format!("must be {need}, as `state` made them"),
-    })
+    if gradient.node().ty() != p.node().ty() {
+        let need = format!("must be {}, as the parameter is; reduce or cast it", p.node().ty());
+        return Err(wrong("gradient", gradient.node().ty().to_string(), need));
+    }
+    let own = rule.state(p);
+    if state.len() != own.len() {
+        let need = format!("must be {}, as `state` made them", own.len());
+        return Err(wrong("number of states", state.len().to_string(), need));
+    }
+    for ((given, own), name) in state.iter().zip(&own).zip(rule.state_names()) {
+        if given.node().ty() != own.node().ty() {
+            let need = format!("must be {}, as `state` made it", own.node().ty());
+            return Err(wrong(&format!("state {name}"), given.node().ty().to_string(), need));
+        }
+    }
+    Ok(())
 }

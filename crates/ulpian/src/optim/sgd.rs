@@ -1,6 +1,6 @@
 //! Gradient descent with momentum.
 
-use super::{Optimizer, rate, states};
+use super::{Optimizer, fits, rate};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -41,7 +41,7 @@ impl Optimizer for Sgd {
         vec![Tensor::zeros(parameter.device(), parameter.dtype(), parameter.shape())]
     }
     fn update(&self, p: &Tensor, gradient: &Tensor, state: &[Tensor]) -> Result<(Tensor, Vec<Tensor>)> {
-        states("sgd", state, usize::from(self.momentum != 0.0))?;
+        fits(self, p, gradient, state)?;
         let mut v = gradient.clone();
         if self.weight_decay != 0.0 {
             v = v.add(&p.mul_scalar(self.weight_decay)?)?;

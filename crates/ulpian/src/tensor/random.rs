@@ -5,17 +5,20 @@
 //! not depend on each other need their own streams.
 
 use super::Tensor;
-use crate::error::Result;
+use crate::error::{Result, argument};
 use std::ops::RangeBounds;
 use std::sync::Arc;
 use ulpian_graph::{HostTensor, Node, TensorType};
 use ulpian_kernel::device::Device;
 use ulpian_num::Dtype;
-use ulpian_ops::{key, random::key_words};
+use ulpian_ops::{key, random::key_words, sample::encode};
 
 impl Tensor {
     /// Uniform in `low..high`. The unit draw is scaled as `u·(high − low) + low`, with `high − low` rounded once to the
     /// dtype. `torch.rand`, `torch.Tensor.uniform_`.
+    ///
+    /// # Errors
+    /// A range that is empty backwards, not a number, or wider than the dtype's greatest finite value.
     pub fn uniform(
         device: &Arc<dyn Device>,
         dtype: Dtype,
@@ -25,6 +28,13 @@ impl Tensor {
         stream: u64,
     ) -> Result<Tensor> {
         let unit = Tensor::from_node(ulpian_ops::uniform(&key(seed, stream), dtype, shape)?, device);
+        let finite = |v: f64| {
+            [-1.0, 1.0].map(|s| encode(dtype, s * f64::INFINITY)).iter().all(|&i| encode(dtype, v) != i)
+        };
+        if !(low <= high && finite(low) && finite(high) && finite(high - low)) {
+            let need = format!("must not run backwards, and its ends and width must be finite in {dtype}");
+            return Err(argument("uniform: range", (low, high), &need));
+        }
         unit.mul_scalar(high - low)?.add_scalar(low)
     }
     /// Uniform strictly between 0 and 1: odd multiples of 2^-24 in f32 and of 2^-53 in f64.
