@@ -62,6 +62,12 @@ struct Line {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    if args.threads == Some(0) || args.repeats == 0 {
+        return Err("--threads and --repeats: at least one is needed".into());
+    }
+    if let Some(p) = args.peak_gflops.filter(|p| !(*p > 0.0 && p.is_finite())) {
+        return Err(format!("--peak-gflops {p}: must be a number above 0").into());
+    }
     let gpu = args.device != "cpu";
     let threads: Vec<usize> = match (gpu, args.threads) {
         (true, _) => vec![0],
@@ -85,6 +91,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         .copied()
         .filter(|c| args.case.as_ref().is_none_or(|p| c.starts_with(p.as_str()) || *c == "copy"))
         .collect();
+    if let Some(p) = args.case.as_ref().filter(|p| !all.iter().any(|c| c.starts_with(p.as_str()))) {
+        return Err(format!("--case {p}: no case starts so; there are {}", all.join(" ")).into());
+    }
     let mut lines = vec![];
     let mut about = json!({});
     for &n in &threads {

@@ -10,6 +10,13 @@ macro_rules! println {
     };
 }
 
+/// As `println!` here, to standard error; the status says enough where that cannot be written.
+macro_rules! eprintln {
+    ($($text:tt)+) => {
+        crate::complain(format_args!($($text)+))
+    };
+}
+
 mod bench;
 mod bench_functions;
 mod devices;
@@ -54,6 +61,12 @@ fn say(text: std::fmt::Arguments<'_>) {
     }
 }
 
+/// A line on standard error, where it can be written.
+fn complain(text: std::fmt::Arguments<'_>) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Devices(a) => devices::run(&a),
@@ -72,10 +85,15 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(e) => {
-            eprintln!("error: {e}");
+            let mut said = e.to_string();
+            eprintln!("error: {said}");
             let mut source = e.source();
             while let Some(s) = source {
-                eprintln!("  because: {s}");
+                // Most messages have the one below them in them already.
+                if !said.contains(&s.to_string()) {
+                    said = s.to_string();
+                    eprintln!("  because: {said}");
+                }
                 source = s.source();
             }
             ExitCode::FAILURE

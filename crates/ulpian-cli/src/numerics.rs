@@ -15,7 +15,7 @@ pub struct Args {
     #[arg(long, default_value = "cpu")]
     device: String,
     /// Number of values summed.
-    #[arg(long, default_value_t = 16 << 20)]
+    #[arg(long, default_value_t = 16 << 20, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
 }
 
@@ -79,9 +79,17 @@ impl TileKernel for BlockSum {
     }
 }
 
+/// An empty vector with room for `n`, or an error where there is no memory for them.
+fn room<T>(n: usize) -> Result<Vec<T>, Box<dyn Error>> {
+    let mut v = vec![];
+    let need = n.saturating_mul(size_of::<T>());
+    v.try_reserve_exact(n).map_err(|_| format!("no memory for {need} bytes; give a smaller --count"))?;
+    Ok(v)
+}
+
 fn memory<D: Element>(device: &dyn Device, values: &[D]) -> Result<Binding, Box<dyn Error>> {
     let size = D::DTYPE.size();
-    let mut bytes = Vec::with_capacity(values.len() * size);
+    let mut bytes = room(values.len().saturating_mul(size))?;
     for v in values {
         bytes.extend_from_slice(&v.bits().to_le_bytes()[..size]);
     }
@@ -97,7 +105,8 @@ fn add_bandwidth<D: Num>(
     n: u32,
     value: impl Fn(u32) -> D,
 ) -> Result<(f64, f64), Box<dyn Error>> {
-    let values: Vec<D> = (0..n).map(value).collect();
+    let mut values: Vec<D> = room(n as usize)?;
+    values.extend((0..n).map(value));
     let (a, b) = (memory(&**device, &values)?, memory(&**device, &values)?);
     let out = Binding { memory: device.allocate_unfilled(a.memory.bytes())?, offset: 0 };
     let kernel = Prepared::new(trace(&Add::<D>(std::marker::PhantomData), false)?);
@@ -163,7 +172,7 @@ fn tree_sum(device: &dyn Device, x: &Binding, n: u32, block: u32) -> Result<f32,
 
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let device = crate::devices::open(&args.device, None)?;
-    let n = args.count.max(1);
+    let n = args.count;
     println!("device: {} ({}, {})", device.facts().id, device.facts().name, device.facts().driver);
     println!();
     println!("what f64 costs: z = x + y over {n} elements");
@@ -182,7 +191,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         println!("  f64   not offered by this device");
     }
 
-    let values: Vec<f32> = (0..n).map(|i| 0.1f32 + (i % 7) as f32 * 0.01f32).collect();
+    let mut values: Vec<f32> = room(n as usize)?;
+    values.extend((0..n).map(|i| 0.1f32 + (i % 7) as f32 * 0.01f32));
     let exact: f64 = values.iter().map(|&v| f64::from(v)).sum();
     let x = memory(&*device, &values)?;
     println!();

@@ -95,12 +95,19 @@ fn default_state() -> Option<PathBuf> {
     Some(folder.join("prove.json"))
 }
 
+/// A file's text; an error names the option and the file.
+fn text_of(option: &str, path: &Path) -> Result<String, Box<dyn Error>> {
+    std::fs::read_to_string(path)
+        .map_err(|e| format!("{option} {}: cannot be read: {e}; give another file", path.display()).into())
+}
+
 /// The record of this build in `path`; an empty one where there is none, or another build's.
 fn load(path: Option<&Path>, fresh: bool) -> Result<Record, Box<dyn Error>> {
     let build = ulpian_verify::prove::file_hash(&std::env::current_exe()?)?;
     let empty = Record { build, ..Record::default() };
     let Some(path) = path.filter(|p| !fresh && p.exists()) else { return Ok(empty) };
-    let record = Record::from_json(&std::fs::read_to_string(path)?)?;
+    let record = Record::from_json(&text_of("--state", path)?)
+        .map_err(|e| format!("--state {}: {e}; --fresh begins anew", path.display()))?;
     if record.build == empty.build {
         return Ok(record);
     }
@@ -147,6 +154,8 @@ struct Run<'a> {
     state: Option<PathBuf>,
     against: Option<Reference>,
     saved: Instant,
+    /// Whether what stands in the state's file counts: not what `--fresh` is to forget.
+    shared: bool,
 }
 
 /// What became of one job.
@@ -156,6 +165,8 @@ struct Done {
     failed: bool,
     against: Option<String>,
     seconds: f64,
+    /// Why the record was not written, the proof being done all the same.
+    unsaved: Option<Box<dyn Error>>,
 }
 
 impl Run<'_> {
@@ -164,8 +175,27 @@ impl Run<'_> {
         if let Some(path) =
             self.state.as_deref().filter(|_| now || self.saved.elapsed() > Duration::from_secs(2))
         {
-            write_atomic(path, self.record.to_json().as_bytes())?;
+            // Other proofs note theirs in the same file while this one runs.
+            let noted = std::fs::read_to_string(path).ok().filter(|_| self.shared);
+            if let Some(noted) = noted.and_then(|t| Record::from_json(&t).ok())
+                && noted.build == self.record.build
+            {
+                for (key, entry) in noted.entries {
+                    self.record.entries.entry(key).or_insert(entry);
+                }
+            }
+            self.shared = true;
+            let written = write_atomic(path, self.record.to_json().as_bytes());
             self.saved = Instant::now();
+            if self.args.state.is_none()
+                && let Err(e) = written
+            {
+                // Nobody asked for this file: the proof goes on without it.
+                eprintln!("note: what is done is not noted: {e}");
+                self.state = None;
+                return Ok(());
+            }
+            written?;
         }
         Ok(())
     }
@@ -249,7 +279,7 @@ impl Run<'_> {
             }
             self.record.entries.insert(cpu_key, o);
         }
-        self.save(true)?;
+        let unsaved = self.save(true).err();
         if let Some(e) = failure {
             return Err(e);
         }
@@ -257,7 +287,8 @@ impl Run<'_> {
         failed |= outcome.wrong + outcome.undecided + outcome.differ > 0 || outcome.stopped;
         let against =
             (!on_cpu).then(|| if from_file { "the CPU's evidence".into() } else { "cpu".to_string() });
-        Ok(Done { job: job.clone(), entry, failed, against, seconds: start.elapsed().as_secs_f64() })
+        let seconds = start.elapsed().as_secs_f64();
+        Ok(Done { job: job.clone(), entry, failed, against, seconds, unsaved })
     }
 }
 
@@ -282,6 +313,15 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let (functions, range) = (functions(&args.functions)?, range(&args.range)?);
     if let Some(path) = &args.evidence {
         check_target(path)?;
+        if args.state.as_ref() == Some(path) {
+            return Err(format!("--state and --evidence are both {}: give two files", path.display()).into());
+        }
+    }
+    if args.jobs == Some(0) {
+        return Err("--jobs 0: at least one thread is needed".into());
+    }
+    if dtype != Dtype::F32 && range != (0, 1 << 32) {
+        return Err(format!("--range: of {dtype} all 65,536 inputs are taken; leave it out").into());
     }
     let threads =
         args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get())).max(1);
@@ -292,20 +332,60 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         Some(p) => Some(p.clone()),
         None => default_state(),
     };
-    let record = load(state.as_deref(), args.fresh)?;
+    if let Some(path) = args.state.as_ref().and(state.as_ref()) {
+        check_target(path)?;
+    }
+    let record = match load(state.as_deref(), args.fresh) {
+        Err(e) if args.state.is_none() => {
+            eprintln!("note: {e}");
+            load(None, true)?
+        }
+        record => record?,
+    };
     let against = match &args.against {
-        Some(p) => Some(Reference::parse(&std::fs::read_to_string(p)?)),
+        Some(p) if device.facts().id == "cpu" => {
+            let p = p.display();
+            return Err(format!(
+                "--against {p}: stands for the CPU's results beside a GPU's; give --device vulkan:N"
+            )
+            .into());
+        }
+        Some(p) => Some(Reference::parse(&text_of("--against", p)?)),
         None => None,
     };
+    let keep_subnormals = args.subnormals == Subnormals::Preserve;
+    let job = |func| Job { func, dtype, keep_subnormals, range, step: args.step };
+    if let (Some(reference), Some(p)) = (&against, &args.against) {
+        for &func in &functions {
+            job(func).check()?;
+            if reference.entry(&job(func)).is_none() {
+                let (p, key) = (p.display(), job(func).key());
+                return Err(format!(
+                    "--against {p}: holds no right hashes of every block of `{key}`; write them on the CPU with \
+                     --blocks --evidence FILE"
+                )
+                .into());
+            }
+        }
+    }
     if !args.json {
         let f = device.facts();
         println!("device: {} ({}, {}), {} threads", f.id, f.name, f.driver, threads);
     }
-    let mut run = Run { args, device, cpu, threads, record, state, against, saved: Instant::now() };
+    let mut run = Run {
+        args,
+        device,
+        cpu,
+        threads,
+        record,
+        state,
+        against,
+        saved: Instant::now(),
+        shared: !args.fresh,
+    };
     let mut all = vec![];
     for func in functions {
-        let keep_subnormals = args.subnormals == Subnormals::Preserve;
-        let done = run.prove(&Job { func, dtype, keep_subnormals, range, step: args.step })?;
+        let done = run.prove(&job(func))?;
         if !args.json {
             let hidden = done.entry.total(|b| b.wrong + b.undecided).saturating_sub(KEPT as u64);
             if hidden > 0 {
@@ -319,7 +399,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
                 done.seconds
             );
         }
+        let stop = done.unsaved.is_some();
         all.push(done);
+        if stop {
+            break;
+        }
     }
     if let Some(path) = &args.evidence {
         let command: Vec<String> = std::env::args().skip(1).collect();
@@ -352,6 +436,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
             json!({"device": f.id, "name": f.name, "driver": f.driver, "date": date(),
             "functions": all.iter().map(row).collect::<Vec<_>>()})
         );
+    }
+    if let Some(e) = all.last_mut().and_then(|d| d.unsaved.take()) {
+        return Err(e);
     }
     let failed = all.iter().filter(|d| d.failed).count();
     if failed > 0 && !args.json {

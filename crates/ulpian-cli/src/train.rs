@@ -103,6 +103,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     if args.threads == Some(0) {
         return Err("--threads 0: at least one thread is needed".into());
     }
+    if epochs > 0 && args.save.as_deref().is_some_and(|s| same_file(s, &args.plot)) {
+        let file = args.plot.display();
+        return Err(format!("--save and --plot are both {file}: the curve would replace the weights").into());
+    }
     // Before the work, not after.
     if epochs > 0 {
         check_plot(&args.plot)?;
@@ -147,6 +151,17 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     // After the hash, which a full disk must not cost.
     plotted?;
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether both names lead to one file, there already or not.
+fn same_file(a: &Path, b: &Path) -> bool {
+    let place = |p: &Path| {
+        p.canonicalize().or_else(|_| {
+            let folder = p.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            folder.canonicalize().map(|f| f.join(p.file_name().unwrap_or_default()))
+        })
+    };
+    a == b || matches!((place(a), place(b)), (Ok(a), Ok(b)) if a == b)
 }
 
 fn train(
@@ -208,10 +223,15 @@ fn peer_files(
     epochs: u64,
     images: u32,
 ) -> Result<(), Box<dyn Error>> {
-    std::fs::create_dir_all(dir)?;
+    std::fs::create_dir_all(dir)
+        .map_err(|e| format!("--peer-files {}: cannot be made: {e}; give another folder", dir.display()))?;
     safetensors::save(&dir.join("initial.safetensors"), &trainer.weights()?)?;
-    let order: Vec<u8> =
-        (0..epochs).flat_map(|e| permutation(seed, e, images)).flat_map(u32::to_le_bytes).collect();
+    let mut order: Vec<u8> = vec![];
+    let bytes = epochs.checked_mul(4 * u64::from(images)).and_then(|n| usize::try_from(n).ok());
+    bytes
+        .and_then(|n| order.try_reserve_exact(n).ok())
+        .ok_or("--peer-files: the order of the images does not fit into memory; give fewer --epochs")?;
+    order.extend((0..epochs).flat_map(|e| permutation(seed, e, images)).flat_map(u32::to_le_bytes));
     write_atomic(&dir.join("order.u32"), &order)?;
     Ok(())
 }

@@ -49,6 +49,83 @@ fn nonsense_options_are_refused() {
 }
 
 #[test]
+fn options_that_ask_for_nothing_or_for_two_things_at_once_are_refused() {
+    let folder = Folder::new("contradictions");
+    for (args, words) in [
+        (&["numerics", "--count", "0"][..], &["--count"][..]),
+        (&["bench", "--threads", "0", "--peer", "none"], &["--threads"]),
+        (&["bench", "--repeats", "0", "--peer", "none"], &["--repeats"]),
+        (&["bench", "--case", "nonsense", "--peer", "none"], &["nonsense", "matmul:512"]),
+        (&["bench", "--peak-gflops", "nan", "--peer", "none"], &["--peak-gflops NaN"]),
+        (
+            &["train", "--epochs", "1", "--save", "a.svg", "--plot", "a.svg"],
+            &["a.svg", "replace the weights"],
+        ),
+        (
+            &["train", "--epochs", "1", "--save", "a.svg", "--plot", "./a.svg"],
+            &["a.svg", "replace the weights"],
+        ),
+        (
+            &["train", "--device", "cpu", "--epochs", "18446744073709551615", "--peer-files", "p"],
+            &["--peer-files", "fewer --epochs"],
+        ),
+        (&["prove", "exp", "--jobs", "0"], &["--jobs 0"]),
+        (&["prove", "exp", "--dtype", "f16", "--range", "0..10"], &["--range", "65,536"]),
+        (&["prove", "exp", "--state", "s", "--evidence", "s"], &["--state and --evidence"]),
+        (&["prove", "exp", "--against", "s"], &["--against s", "--device vulkan:N"]),
+    ] {
+        ulpian(&folder, args, &[]).failed_naming(words);
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named_with_their_option() {
+    let folder = Folder::new("unreadable");
+    let small = ["prove", "sqrt", "--range", "3f800000..3f800010", "--state"];
+    let with = |rest: &[&'static str]| [&small[..], rest].concat();
+    std::fs::create_dir(folder.join("dir")).unwrap();
+    std::fs::write(folder.join("bytes"), [0xff, 0xfe, 0]).unwrap();
+    std::fs::write(folder.join("half"), "{\"version\":1,").unwrap();
+    ulpian(&folder, &with(&["dir"]), &[]).failed_naming(&["dir", "not an ordinary file"]);
+    ulpian(&folder, &with(&["no/where"]), &[]).failed_naming(&["no/where", "make it first"]);
+    for bad in ["bytes", "half"] {
+        ulpian(&folder, &with(&[bad]), &[]).failed_naming(&["--state", bad]);
+    }
+    // What nobody asked for stops no proof: a broken record in the cache folder, and one that cannot be written.
+    std::fs::create_dir_all(folder.join("cache/ulpian")).unwrap();
+    std::fs::write(folder.join("cache/ulpian/prove.json"), "{").unwrap();
+    let cache = folder.join("cache/ulpian");
+    let variables = [("ULPIAN_CACHE", cache.to_str().unwrap())];
+    let run = ulpian(&folder, &small[..4], &variables).succeeded();
+    assert!(run.err.contains("note: ") && run.out.contains("wrong = 0"), "{}{}", run.out, run.err);
+    let full = [variables[0], ("ULPIAN_FAULT", "disk:3")];
+    let run = ulpian(&folder, &[&small[..4], &["--fresh"]].concat(), &full).succeeded();
+    assert!(run.err.contains("not noted") && run.out.contains("wrong = 0"), "{}{}", run.out, run.err);
+    // A named one that cannot be written is an error, after the result.
+    let run = ulpian(&folder, &with(&["state"]), &full);
+    assert!(
+        !run.ok && run.err.contains("disk is full") && run.out.contains("wrong = 0"),
+        "{}{}",
+        run.out,
+        run.err
+    );
+    if !no_vulkan() {
+        for bad in ["nowhere", "half"] {
+            let args = with(&["none", "--device", "vulkan:0", "--against", bad]);
+            ulpian(&folder, &args, &[]).failed_naming(&["--against", bad]);
+        }
+    }
+}
+
+#[test]
+fn an_error_is_said_once() {
+    let folder = Folder::new("once");
+    let run = ulpian(&folder, &train(&["cpu"]), &[("ULPIAN_FAULT", "disk:1000")]);
+    let run = run.failed_naming(&["disk is full"]);
+    assert_eq!(run.err.matches("disk is full").count(), 1, "{}", run.err);
+}
+
+#[test]
 fn data_that_is_absent_or_damaged_is_named() {
     let folder = Folder::new("data");
     let args = |dir: &'static str| train(&["cpu", "--dataset", "fashion-mnist", "--data", dir]);

@@ -77,3 +77,21 @@ fn what_cannot_be_proven_is_an_error_that_says_what_can() {
     let run = ulpian(&folder, &["prove", "sqrt", "--state", "broken.json"], &[]);
     assert!(!run.ok && run.err.contains("--state"), "{}", run.err);
 }
+
+#[test]
+fn proofs_that_run_at_once_keep_each_others_notes() {
+    let folder = Folder::new("prove-shared");
+    let run = |func, range| {
+        ulpian(&folder, &["prove", func, "--range", range, "--state", "s.json", "--jobs", "1"], &[])
+            .succeeded()
+    };
+    // Both begin with the same record; the shorter one ends, and writes, while the longer one runs.
+    run("sqrt", "3f800000..3f800010");
+    std::thread::scope(|s| {
+        s.spawn(|| run("sqrt", "3f800000..41000000"));
+        s.spawn(|| run("exp", "3f800000..3f800010"));
+    });
+    let noted = std::fs::read_to_string(folder.join("s.json")).unwrap();
+    assert_eq!(noted.matches("\"wrong\"").count(), 3, "{noted}");
+    assert!(noted.contains("\"exp f32"), "{noted}");
+}
