@@ -71,7 +71,7 @@ pub use functions::exponential::{exp, exp2, exp10, expm1, log, log1p, log2, log1
 pub use functions::hyperbolic::{acosh, asinh, atanh, cosh, sinh, tanh};
 pub use functions::parametric::{celu, elu, softplus};
 pub use functions::root::{cbrt, hypot, reciprocal, rsqrt, sqrt};
-pub use functions::special::{erf, erfc};
+pub use functions::special::{digamma, erf, erfc, erfinv, lgamma};
 pub use functions::trigonometric::{acos, asin, atan, atan2, cos, cospi, sin, sinpi, tan};
 pub use gather::{gather, index_add, index_select};
 pub use loss::{Reduction, cross_entropy, nll, one_hot};

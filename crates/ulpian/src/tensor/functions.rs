@@ -60,6 +60,12 @@ floats! {
     erf;
     /// `1 − erf(x)`; integers in f32.
     erfc;
+    /// The inverse of `erf`; integers in f32.
+    erfinv;
+    /// `log|Γ(x)|`; integers in f32.
+    lgamma;
+    /// The slope of `lgamma`; integers in f32.
+    digamma;
     /// `log(sigmoid(x))`; integers in f32.
     logsigmoid;
     /// `x·sigmoid(x)`; integers in f32.
