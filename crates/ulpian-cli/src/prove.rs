@@ -34,6 +34,9 @@ pub struct Args {
     /// Names the functions and ends.
     #[arg(long)]
     list: bool,
+    /// Prints docs/functions.md, from the evidence that this program was built with, and ends.
+    #[arg(long)]
+    page: bool,
     #[arg(long, value_enum, default_value = "f32")]
     dtype: Type,
     /// `cpu`, or `vulkan:N`, whose results are compared with the CPU's.
@@ -303,6 +306,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
                 if f.arity() == 1 { " " } else { "s" }
             );
         }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.page {
+        print!("{}", ulpian_verify::page::page());
         return Ok(ExitCode::SUCCESS);
     }
     let dtype = match args.dtype {

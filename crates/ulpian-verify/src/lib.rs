@@ -6,6 +6,7 @@
 //! op's stated bound, and each bound must be seen to reject something.
 
 pub mod compare;
+pub mod page;
 pub mod planted;
 pub mod prove;
 pub mod sweep;

@@ -48,6 +48,12 @@ pub fn correct(f: Function, a: f32, b: f32, format: Format, keep_subnormals: boo
     }
 }
 
+/// The filter's value alone, good to 2^-39 or better where it is finite and not zero: for measuring errors.
+pub fn approximate(f: Function, a: f32, b: f32, keep_subnormals: bool) -> f64 {
+    let (x, y) = (check::operand(a, keep_subnormals), check::operand(b, keep_subnormals));
+    filter::near(f, x, y).y
+}
+
 /// What the two roads to a truth say of one input, for checking them against something else.
 #[derive(Clone, Copy, Debug)]
 pub struct Explained {

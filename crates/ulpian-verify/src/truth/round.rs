@@ -81,12 +81,17 @@ impl Near {
     pub fn exact(y: f64) -> Near {
         Near { y, units: 0 }
     }
-    /// Within 2^-44 of the exact value, relatively: the platform's functions are good to 2^-51 or so.
+    /// A value of the platform's library or the `libm` crate, which are good to 2^-50 or so: within 2^-46.
+    #[inline(always)]
+    pub fn library(y: f64) -> Near {
+        Near { y, units: 64 }
+    }
+    /// Within 2^-43 of the exact value, relatively: for formulas over the library's functions.
     #[inline(always)]
     pub fn relative(y: f64) -> Near {
         Near { y, units: 512 }
     }
-    /// Within `error`, and within 2^-44 relatively.
+    /// Within `error`, and within 2^-43 relatively.
     #[inline]
     pub fn absolute(y: f64, error: f64) -> Near {
         let unit = f64::from_bits((y.to_bits() & 0x7ff0_0000_0000_0000).max(54 << 52)) * f64::EPSILON;
