@@ -330,6 +330,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     if dtype != Dtype::F32 && range != (0, 1 << 32) {
         return Err(format!("--range: of {dtype} all 65,536 inputs are taken; leave it out").into());
     }
+    if let Some(pair) = functions.iter().find(|f| f.arity() == 2)
+        && range != (0, 1 << 32)
+    {
+        let name = pair.name();
+        return Err(
+            format!("--range: {name} takes two arguments, and its pairs are chosen; leave it out").into()
+        );
+    }
     let threads =
         args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get())).max(1);
     let device = devices::open(&args.device, Some(threads))?;

@@ -71,6 +71,7 @@ fn options_that_ask_for_nothing_or_for_two_things_at_once_are_refused() {
         ),
         (&["prove", "exp", "--jobs", "0"], &["--jobs 0"]),
         (&["prove", "exp", "--dtype", "f16", "--range", "0..10"], &["--range", "65,536"]),
+        (&["prove", "pow", "--range", "0..10"], &["--range", "pow", "two arguments"]),
         (&["prove", "exp", "--state", "s", "--evidence", "s"], &["--state and --evidence"]),
         (&["prove", "exp", "--against", "s"], &["--against s", "--device vulkan:N"]),
     ] {

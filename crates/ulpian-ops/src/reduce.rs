@@ -9,7 +9,7 @@
 use crate::arithmetic::div;
 use crate::bounds::{depth, exact, flush_loss, just_outside, unit};
 use crate::cast::cast;
-use crate::compare::{eq, lt};
+use crate::compare::{eq, logical_or, lt, ne};
 use crate::create::{constant, like};
 use crate::error::{arity, attribute_error, axes_of, dtype_error, no_gradient};
 use crate::movement::{coordinates, expand, lead_all, offset, reshape, size};
@@ -366,7 +366,8 @@ impl Op for Extremum {
     /// The mean of the tangents at the places that hold the extremum.
     fn jvp(&self, x: &[Node], y: &Node, t: &[Option<Node>]) -> Result<Tangent, OpError> {
         let Some(t) = &t[0] else { return Ok(Tangent::Zero) };
-        let ties = eq(&x[0], y)?;
+        // Where the extremum is NaN the NaNs are the ties, though none equals another.
+        let ties = logical_or(&eq(&x[0], y)?, &ne(&x[0], &x[0])?)?;
         let shared = sum_kept(&select(&ties, t, &like(t, 0.0))?, &self.axes)?;
         // A count of ties can overflow f16: it is divided by in f32.
         let ties = sum_kept(&cast(&ties, t.ty().dtype.lane())?, &self.axes)?;

@@ -90,7 +90,7 @@ impl Instance {
         let raw = unsafe { entry.create_instance(&info, None) }.map_err(|e| match e {
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => DeviceError::NotFound {
                 asked: "a Vulkan driver".into(),
-                remedy: "install one (Debian and Ubuntu: `apt install mesa-vulkan-drivers`, or the GPU vendor's) or use `--device cpu`".into(),
+                remedy: "install one (Debian and Ubuntu: `apt install mesa-vulkan-drivers`, or the GPU vendor's), see that VK_DRIVER_FILES names a file if it is set, or use `--device cpu`".into(),
             },
             e => driver("no Vulkan instance", e),
         })?;

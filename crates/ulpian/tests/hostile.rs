@@ -142,6 +142,16 @@ fn empty_tensors_of_endless_axes_do_not_become_full_ones() {
 }
 
 #[test]
+fn the_gradient_of_an_extremum_that_is_nan_goes_to_the_nans() {
+    let d = cpu();
+    let x = Tensor::from_slice(&d, &[4], &[1.0f32, f32::NAN, 5.0, f32::NAN]).unwrap();
+    for y in [x.amax(&[0], false).unwrap(), x.amin(&[0], false).unwrap()] {
+        let slope = grad(&y, &[&x]).unwrap().swap_remove(0);
+        assert_eq!(slope.to_vec::<f32>().unwrap(), [0.0, 0.5, 0.0, 0.5]);
+    }
+}
+
+#[test]
 fn updates_take_what_belongs_to_the_parameter_and_nothing_else() {
     let d = cpu();
     let of = |dtype, shape: &[usize]| Tensor::ones(&d, dtype, shape);

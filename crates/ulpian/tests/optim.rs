@@ -162,3 +162,18 @@ fn rates_that_make_no_sense_are_named() {
     }
     assert!(Adam::default().check().is_ok() && AdamW::default().check().is_ok());
 }
+
+#[test]
+fn a_rate_or_an_epsilon_that_cannot_work_is_refused_by_the_update_too() {
+    let d = open("cpu").unwrap();
+    let p = Tensor::ones(&d, Dtype::F16, &[3]);
+    let refused = |rule: &dyn Optimizer, what: &str| {
+        let text = rule.update(&p, &p, &rule.state(&p)).unwrap_err().to_string();
+        assert!(text.contains(what), "{text}");
+    };
+    refused(&Sgd { lr: f64::NAN, momentum: 0.0, weight_decay: 0.0 }, "lr");
+    refused(&Adam::default(), "epsilon");
+    refused(&AdamW { epsilon: 2f64.powi(-25), ..AdamW::default() }, "epsilon");
+    let rule = Adam { epsilon: 1e-4, ..Adam::default() };
+    assert!(rule.update(&p, &p, &rule.state(&p)).is_ok());
+}

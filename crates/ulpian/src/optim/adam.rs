@@ -1,8 +1,9 @@
 //! Adam and AdamW.
 
 use super::{Optimizer, fits, rate};
-use crate::error::{Result, argument};
+use crate::error::{Error, Result, argument};
 use crate::tensor::Tensor;
+use ulpian_num::Dtype;
 
 /// `torch.optim.Adam` (Kingma and Ba, "Adam: a method for stochastic optimization", 2015), without AMSGrad:
 ///
@@ -85,9 +86,25 @@ fn check(lr: f64, betas: [f64; 2], epsilon: f64, weight_decay: f64) -> Result<()
     Ok(())
 }
 
+/// An epsilon that the parameter's dtype rounds to 0 keeps nothing from being divided by 0.
+fn epsilon_shows(op: &str, epsilon: f64, dtype: Dtype) -> Result<()> {
+    let least = match dtype {
+        Dtype::F16 => 2f64.powi(-24),
+        Dtype::Bf16 | Dtype::F32 => f64::from(f32::MIN_POSITIVE),
+        _ => 0.0,
+    };
+    if epsilon == 0.0 || epsilon >= least {
+        return Ok(());
+    }
+    let need =
+        format!("must be at least {least:e} for parameters of {dtype}, or 0; keep the parameters in f32");
+    Err(Error::Argument { what: format!("{op}: epsilon"), value: format!("{epsilon:e}"), need })
+}
+
 impl Adam {
     /// The step after any decay.
     fn step(&self, p: &Tensor, g: &Tensor, state: &[Tensor]) -> Result<(Tensor, Vec<Tensor>)> {
+        epsilon_shows("adam", self.epsilon, p.dtype())?;
         let mean =
             |old: &Tensor, beta: f64, new: &Tensor| old.mul_scalar(beta)?.add(&new.mul_scalar(1.0 - beta)?);
         let m = mean(&state[0], self.beta1, g)?;

@@ -59,6 +59,7 @@ fn fits(rule: &dyn Optimizer, p: &Tensor, gradient: &Tensor, state: &[Tensor]) -
         let need = format!("must be {}, as the parameter is; reduce or cast it", p.node().ty());
         return Err(wrong("gradient", gradient.node().ty().to_string(), need));
     }
+    rule.check()?;
     let own = rule.state(p);
     if state.len() != own.len() {
         let need = format!("must be {}, as `state` made them", own.len());
