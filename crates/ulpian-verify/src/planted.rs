@@ -105,7 +105,8 @@ fn crossings(t: Function, keep: bool, known: &[(u32, u32)]) -> Result<Vec<u32>, 
                 let middle = low + (high - low) / 2;
                 if small(middle, least)? == below(ya) { low = middle } else { high = middle }
             }
-            all.extend([low - 1, low, high, high + 1, low + (b - low) / 2, a + (low - a) / 2]);
+            let (under, over) = (low.saturating_sub(1), high.saturating_add(1));
+            all.extend([under, low, high, over, low + (b - low) / 2, a + (low - a) / 2]);
             // Well inside the exponent between the two borders.
             all.extend((1..8).flat_map(|k| [low.saturating_sub(k << 10), high.saturating_add(k << 10)]));
         }

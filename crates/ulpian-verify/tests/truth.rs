@@ -27,7 +27,7 @@ fn verdicts(
 #[track_caller]
 fn agree(f: Function, start: u32, step: u32, count: usize, keep: bool) {
     let value = |i: usize| {
-        let x = f32::from_bits(start + i as u32 * step);
+        let x = f32::from_bits(start.wrapping_add((i as u32).wrapping_mul(step)));
         correct(f, x, x, Format::F32, keep).unwrap()
     };
     let mut ours: Vec<u32> = (0..count).map(value).collect();

@@ -1,9 +1,9 @@
 //! The elementary functions of `ulpian-num` as ops: each entry of its table has one here.
 //!
-//! Formulas on lanes never live here: a function's bits are those of [`Func`], and [`lane`] is the one place where an op
+//! Formulas on lanes never live here: a function's bits are those of [`Func`], and `lane` is the one place where an op
 //! takes them, whatever the dtype. What differs from op to op is said in the families' files: the PyTorch name, where its
 //! smooth samples lie, and a derivative rule for each input, written in ops, so that it can be differentiated again. The
-//! macro says the rest once: floats only, broadcasting, reference by the platform's f64 library, bound by [`bound`].
+//! macro says the rest once: floats only, broadcasting, reference by the platform's f64 library, bound by `bound`.
 
 pub mod activation;
 pub mod exponential;

@@ -1,6 +1,6 @@
 //! Activations with parameters: elu, celu, softplus. With the parameters that PyTorch takes when none are given they are
 //! one function of `ulpian-num`; with others a function and exact or correctly rounded scalings around it, of which
-//! [`bound`] counts the roundings.
+//! `bound` counts the roundings.
 //!
 //! A parameter is rounded once to the dtype that a lane computes in.
 

@@ -96,6 +96,12 @@ impl Record {
                 else {
                     return Err(bad("a block that is not one"));
                 };
+                let hex = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+                let whole = hash.len() == 64 && hash.bytes().all(hex);
+                let parts = [checked, wrong, undecided, hard, differ];
+                if !whole || inputs > 1 << 32 || parts.iter().any(|p| *p > inputs) {
+                    return Err(bad("a block whose hash or counts cannot be"));
+                }
                 let hash = hash.into();
                 entry.blocks.insert(n, Block { hash, inputs, checked, wrong, undecided, hard, differ });
             }
@@ -118,8 +124,15 @@ mod tests {
 
     #[test]
     fn a_record_reads_back_as_it_was_written() {
-        let block =
-            Block { hash: "ab".into(), inputs: 9, checked: 8, wrong: 1, undecided: 1, hard: 3, differ: 2 };
+        let block = Block {
+            hash: "ab".repeat(32),
+            inputs: 9,
+            checked: 8,
+            wrong: 1,
+            undecided: 1,
+            hard: 3,
+            differ: 2,
+        };
         let wrong = vec![
             Wrong { a: 1, b: 1, ours: 2, right: Some(3) },
             Wrong { a: u32::MAX, b: 0, ours: 0, right: None },
@@ -127,6 +140,11 @@ mod tests {
         let entry = Entry { blocks: BTreeMap::from([(7, block)]), wrong };
         let record = Record { build: "b".into(), entries: BTreeMap::from([("exp".into(), entry)]) };
         assert_eq!(Record::from_json(&record.to_json()).unwrap(), record);
+    }
+
+    fn cell(counts: &str) -> String {
+        let hash = "0".repeat(64);
+        format!(r#"{{"version":1,"build":"x","entries":{{"a":{{"blocks":{{"0":["{hash}",[{counts}]]}}}}}}}}"#)
     }
 
     #[test]
@@ -137,6 +155,9 @@ mod tests {
             "[]",
             r#"{"version":1}"#,
             r#"{"version":1,"build":"x","entries":{"a":{"blocks":{"0":3}}}}"#,
+            r#"{"version":1,"build":"x","entries":{"a":{"blocks":{"0":["00",[1,1,0,0,0,0]]}}}}"#,
+            &cell("1,2,0,0,0,0"),
+            &cell("18446744073709551615,0,0,0,0,0"),
         ] {
             assert!(Record::from_json(text).is_err(), "{text}");
         }
