@@ -318,6 +318,20 @@ unsafe fn narrow_u8_body<const FMA: bool, const KEEP: bool>(x: Run) {
 /// Lanes that a function is taken on at a time.
 const CHUNK: usize = 256;
 
+/// Room for a chunk, one for all functions: a frame with a room for each of them would be walked at every call.
+struct Rooms<D> {
+    a: MaybeUninit<[D; CHUNK]>,
+    b: MaybeUninit<[D; CHUNK]>,
+    doubts: [MaybeUninit<u32>; CHUNK],
+}
+
+impl<D> Rooms<D> {
+    #[inline(always)]
+    fn new() -> Self {
+        Rooms { a: MaybeUninit::uninit(), b: MaybeUninit::uninit(), doubts: [MaybeUninit::uninit(); CHUNK] }
+    }
+}
+
 /// An operand of a function, a chunk of lanes at a time: the lanes as they lie, or one lane repeated.
 struct Operand<D> {
     first: *const D,
@@ -354,14 +368,13 @@ impl<D: Float> Operand<D> {
 /// Runs `$body` for each chunk of a run, with `$out`, `$a` and `$b` its lanes, all of one length; `$b` repeats `$a` where
 /// the function takes one operand. A macro: a closure that is not inlined would lose the instruction set.
 macro_rules! chunks {
-    ($x:expr, $f:expr, $D:ty, |$out:ident, $a:ident, $b:ident| $body:expr) => {
+    ($x:expr, $f:expr, $D:ty, $rooms:expr, |$out:ident, $a:ident, $b:ident| $body:expr) => {
         let x: Run = $x;
         let two = $f.arity() == 2;
-        let (mut room_a, mut room_b) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         // SAFETY: the run's invariant; `b` is there when the function takes two.
         let (a, b) = unsafe {
-            let a = Operand::<$D>::new(x.a, x.splat & 1 != 0, &mut room_a);
-            let b = two.then(|| Operand::<$D>::new(x.b, x.splat & 2 != 0, &mut room_b));
+            let a = Operand::<$D>::new(x.a, x.splat & 1 != 0, &mut $rooms.a);
+            let b = two.then(|| Operand::<$D>::new(x.b, x.splat & 2 != 0, &mut $rooms.b));
             (a, b)
         };
         for start in (0..x.n).step_by(CHUNK) {
@@ -382,8 +395,8 @@ macro_rules! chunks {
 /// # Safety
 /// [`Run`]'s invariant, with lanes `D`.
 #[inline(always)]
-unsafe fn map_call<D: Float, const FMA: bool, const KEEP: bool>(x: Run, f: Func) {
-    chunks!(x, f, D, |out, a, b| for i in 0..out.len() {
+unsafe fn map_call<D: Float, const FMA: bool, const KEEP: bool>(x: Run, f: Func, rooms: &mut Rooms<D>) {
+    chunks!(x, f, D, rooms, |out, a, b| for i in 0..out.len() {
         out[i] = Native::<FMA, KEEP>::call::<D>(f, a[i], b[i]);
     });
 }
@@ -393,9 +406,9 @@ unsafe fn map_call<D: Float, const FMA: bool, const KEEP: bool>(x: Run, f: Func)
 /// # Safety
 /// [`Run`]'s invariant, with f32 lanes.
 #[inline(always)]
-unsafe fn map_rounded<const FMA: bool, const KEEP: bool>(x: Run, f: Func) {
-    let mut doubts = [MaybeUninit::<u32>::uninit(); CHUNK];
-    chunks!(x, f, f32, |out, a, b| {
+unsafe fn map_rounded<const FMA: bool, const KEEP: bool>(x: Run, f: Func, rooms: &mut Rooms<f32>) {
+    let doubts = &mut rooms.doubts;
+    chunks!(x, f, f32, rooms, |out, a, b| {
         let mut any = 0;
         for i in 0..out.len() {
             let c = f.fast_f32::<Native<FMA, KEEP>>(Val::new(a[i]), Val::new(b[i]));
@@ -416,34 +429,34 @@ unsafe fn map_rounded<const FMA: bool, const KEEP: bool>(x: Run, f: Func) {
 
 #[inline(always)]
 unsafe fn call_f32_body<const FMA: bool, const KEEP: bool>(f: Func, x: Run) {
-    struct Lanes<const FMA: bool, const KEEP: bool>(Run);
-    impl<const FMA: bool, const KEEP: bool> ForFunc for Lanes<FMA, KEEP> {
+    struct Lanes<'a, const FMA: bool, const KEEP: bool>(Run, &'a mut Rooms<f32>);
+    impl<const FMA: bool, const KEEP: bool> ForFunc for Lanes<'_, FMA, KEEP> {
         #[inline(always)]
         fn run(self, f: Func) {
             // SAFETY: made below from a run that keeps the invariant.
             unsafe {
                 if f.has_slow_f32() {
-                    map_rounded::<FMA, KEEP>(self.0, f)
+                    map_rounded::<FMA, KEEP>(self.0, f, self.1)
                 } else {
-                    map_call::<f32, FMA, KEEP>(self.0, f)
+                    map_call::<f32, FMA, KEEP>(self.0, f, self.1)
                 }
             }
         }
     }
-    f.each(Lanes::<FMA, KEEP>(x))
+    f.each(Lanes::<FMA, KEEP>(x, &mut Rooms::new()))
 }
 
 #[inline(always)]
 unsafe fn call_f64_body<const FMA: bool, const KEEP: bool>(f: Func, x: Run) {
-    struct Lanes<const FMA: bool>(Run);
-    impl<const FMA: bool> ForFunc for Lanes<FMA> {
+    struct Lanes<'a, const FMA: bool>(Run, &'a mut Rooms<f64>);
+    impl<const FMA: bool> ForFunc for Lanes<'_, FMA> {
         #[inline(always)]
         fn run(self, f: Func) {
             // SAFETY: made below from a run that keeps the invariant.
-            unsafe { map_call::<f64, FMA, false>(self.0, f) }
+            unsafe { map_call::<f64, FMA, false>(self.0, f, self.1) }
         }
     }
-    f.each(Lanes::<FMA>(x))
+    f.each(Lanes::<FMA>(x, &mut Rooms::new()))
 }
 
 per_isa!(unary_f32 = unary_f32_body(op: Unary, x: Run));
