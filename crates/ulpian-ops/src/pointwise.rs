@@ -263,7 +263,7 @@ macro_rules! still {
 
 /// The derivative rules of an op that is linear in none of its inputs: one for each.
 macro_rules! rules {
-    ($name:literal, $n:literal, |$x:ident, $y:ident, $t:ident| [$($rule:expr),+]) => {
+    ($name:expr, $n:expr, |$x:ident, $y:ident, $t:ident| [$($rule:expr),+]) => {
         fn differentiation(&self) -> ulpian_graph::Differentiation {
             ulpian_graph::Differentiation::Rule { linear: &[false; $n] }
         }

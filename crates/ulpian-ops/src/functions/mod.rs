@@ -202,26 +202,8 @@ macro_rules! functions {
                 ) -> $crate::pointwise::Number {
                     $crate::functions::point(ulpian_num::Func::$op, x)
                 }
-                fn differentiation(&self) -> ulpian_graph::Differentiation {
-                    ulpian_graph::Differentiation::Rule { linear: &[false; ulpian_num::Func::$op.arity()] }
-                }
-                #[allow(unused_variables, reason = "few rules need inputs, output and tangent")]
-                fn jvp(
-                    &self,
-                    x: &[ulpian_graph::Node],
-                    y: &ulpian_graph::Node,
-                    t: &[Option<ulpian_graph::Node>],
-                ) -> Result<ulpian_graph::Tangent, ulpian_graph::OpError> {
-                    let rules: &[$crate::functions::Rule] = &[$(|$x, $y, $t| $rule),+];
-                    $crate::functions::tangent(rules, x, y, t)
-                }
-                fn transpose(
-                    &self,
-                    _: &[ulpian_graph::Node],
-                    _: usize,
-                    _: &ulpian_graph::Node,
-                ) -> Result<ulpian_graph::Node, ulpian_graph::OpError> {
-                    Err($crate::error::no_gradient(stringify!($f), "not linear"))
+                $crate::pointwise::rules! {
+                    stringify!($f), ulpian_num::Func::$op.arity(), |$x, $y, $t| [$($rule),+]
                 }
                 fn tolerance(&self, output: ulpian_num::Dtype) -> ulpian_graph::Tolerance {
                     $crate::functions::bound(ulpian_num::Func::$op, output)
