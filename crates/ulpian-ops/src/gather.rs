@@ -1,22 +1,24 @@
 //! Elements by index, and the sum of elements that share an index.
 //!
 //! `index_select` moves bits. Its gradient, `index_add`, has a named order: occurrences of one index in their order of
-//! appearance, summed by the index-adjacent tree. It is a composite of primitives: ranks by counting smaller keys, a
-//! gather into sorted order, and log2(n) passes that add neighbours of one key. No atomics, so the same bits on every
-//! device; the counting takes n² comparisons.
+//! appearance, summed by the index-adjacent tree. It is a composite of primitives: a stable order by index, found by
+//! counting where there are few and by sorting ([`crate::sort`]) where there are more, and log2(n) passes that add
+//! neighbours of one key. No atomics, so the same bits on every device. Work beside the sort's n·log²n comparisons:
+//! n·log n sums of slices, and log n probes for each row of the result.
 
 use crate::arithmetic::{add, mul, sub};
 use crate::bitwise::bitwise_and;
 use crate::bounds::{depth, exact, flush_loss, just_outside, unit};
 use crate::cast::cast;
-use crate::compare::{eq, gt, logical_and, logical_or, lt};
+use crate::compare::{eq, gt, le, logical_and, logical_or, lt, ne};
 use crate::create::{constant, iota, like, positions, zeros};
 use crate::error::{arity, attribute_error, axis_of, dtype_error, front_axis, no_gradient, shape_error};
 use crate::movement::{expand, narrow, pad, permute, reshape, size};
-use crate::order::minimum;
+use crate::order::{maximum, minimum};
 use crate::reduce::{in_single, sum_kept};
 use crate::sample::{FLOATS, host, nasty, sample, wave};
 use crate::select::select;
+use crate::sort::{COUNTED, ahead, behind, sorted};
 use std::sync::Arc;
 use ulpian_graph::host::RefData;
 use ulpian_graph::{
@@ -351,6 +353,11 @@ impl Op for IndexAdd {
             ),
             sample(&op(0, 3), vec![w(&[0, 2]), host(i, &[0], &[0.0])], false),
             sample(&op(0, 1), vec![w(&[13]), host(i, &[13], &[0.0])], false),
+            sample(
+                &op(0, 6),
+                vec![w(&[COUNTED + 44, 2]), host(i, &[COUNTED + 44], &[4.0, 0.0, 4.0, 2.0])],
+                false,
+            ),
         ];
         for d in FLOATS {
             out.push(sample(
@@ -364,49 +371,95 @@ impl Op for IndexAdd {
     }
 }
 
-/// `x[outer, n, inner]` summed by `index[n]`, see the module's head.
-fn sum_sorted(x: &Node, index: &Node, extent: usize) -> Result<Node, OpError> {
-    let (outer, n, inner) = (x.shape()[0], x.shape()[1], x.shape()[2]);
-    let i32s = Dtype::I32;
+/// An index in order.
+struct Runs {
+    /// The indices, ascending.
+    keys: Node,
+    /// Where each stood; among equals the earlier first.
+    order: Node,
+    /// How many equals stand before each.
+    nth: Node,
+    /// For each number below the extent: how many indices are smaller, but n - 1 at most.
+    first: Node,
+    /// For each number below the extent: whether it is an index.
+    hit: Node,
+}
+
+fn integers(n: usize, value: usize) -> Node {
+    constant(Dtype::I32, &[n], value as f64)
+}
+
+/// By counting.
+fn counted(index: &Node, extent: usize) -> Result<Runs, OpError> {
+    let n = index.shape()[0];
     let column = |v: &Node| expand(&reshape(v, &[v.shape()[0], 1])?, &[v.shape()[0], n]);
     let row = |v: &Node, rows: usize| expand(&reshape(v, &[1, n])?, &[rows, n]);
-    let count = |truth: &Node| reshape(&sum_kept(&cast(truth, i32s)?, &[1])?, &[truth.shape()[0]]);
-    let along = |v: &Node| expand(&reshape(v, &[1, v.shape()[0], 1])?, &[outer, v.shape()[0], inner]);
+    let count = |truth: &Node| reshape(&sum_kept(&cast(truth, Dtype::I32)?, &[1])?, &[truth.shape()[0]]);
 
-    let at = iota(i32s, n)?;
+    let at = iota(Dtype::I32, n)?;
     let (mine, others) = (column(index)?, row(index, n)?);
     let earlier = lt(&row(&at, n)?, &column(&at)?)?;
     let rank = count(&logical_or(&lt(&others, &mine)?, &logical_and(&eq(&others, &mine)?, &earlier)?)?)?;
     // order[p] is the one element of rank p.
     let here = eq(&row(&rank, n)?, &column(&at)?)?;
-    let order = select(&here, &row(&at, n)?, &constant(i32s, &[n, n], 0.0))?;
+    let order = select(&here, &row(&at, n)?, &constant(Dtype::I32, &[n, n], 0.0))?;
     let order = reshape(&sum_kept(&order, &[1])?, &[n])?;
     let keys = gather_at(index, &order, 0, None)?;
-    let mut sums = gather_at(x, &order, 1, None)?;
+    let nth = sub(&at, &count(&lt(&row(index, n)?, &column(&keys)?)?)?)?;
 
-    let start = count(&lt(&row(index, n)?, &column(&keys)?)?)?;
-    let nth = sub(&at, &start)?;
+    let (rows, all) = (column(&iota(Dtype::I32, extent)?)?, row(index, extent)?);
+    let first = minimum(&count(&lt(&all, &rows)?)?, &integers(extent, n - 1))?;
+    let hit = gt(&count(&eq(&all, &rows)?)?, &integers(extent, 0))?;
+    Ok(Runs { keys, order, nth, first, hit })
+}
+
+/// By sorting and searching.
+fn searched(index: &Node, extent: usize) -> Result<Runs, OpError> {
+    let n = index.shape()[0];
+    let at = iota(Dtype::I32, n)?;
+    let [keys, order] = &sorted(&[index.clone(), at.clone()])?[..] else {
+        return counted(index, extent);
+    };
+    // Where its run starts: the last place so far whose key is not the one before it.
+    let new = ne(keys, &pad(&narrow(keys, 0, 0, n - 1)?, &[1], &[0], -1.0)?)?;
+    let mut start = select(&new, &at, &integers(n, 0))?;
     let mut step = 1;
     while step < n {
-        let behind = |v: &Node, axis: usize, fill| {
-            let mut high = vec![0; v.shape().len()];
-            high[axis] = step;
-            pad(&narrow(v, axis as isize, step, n - step)?, &vec![0; high.len()], &high, fill)
-        };
-        let low = bitwise_and(&nth, &constant(i32s, &[n], (2 * step - 1) as f64))?;
-        let same = eq(&keys, &behind(&keys, 0, -1.0)?)?;
-        let joins = logical_and(&same, &eq(&low, &constant(i32s, &[n], 0.0))?)?;
-        let added = add(&sums, &behind(&sums, 1, 0.0)?)?;
+        start = maximum(&start, &behind(&start, 0, step)?)?;
+        step *= 2;
+    }
+    // The number of keys below each row, from its highest bit down.
+    let rows = iota(Dtype::I32, extent)?;
+    let mut below = integers(extent, 0);
+    for bit in (0..=n.ilog2()).rev() {
+        let more = add(&below, &integers(extent, 1 << bit))?;
+        let probe = minimum(&sub(&more, &integers(extent, 1))?, &integers(extent, n - 1))?;
+        let smaller = lt(&gather_at(keys, &probe, 0, None)?, &rows)?;
+        below = select(&logical_and(&le(&more, &integers(extent, n))?, &smaller)?, &more, &below)?;
+    }
+    let first = minimum(&below, &integers(extent, n - 1))?;
+    let hit = eq(&gather_at(keys, &first, 0, None)?, &rows)?;
+    Ok(Runs { keys: keys.clone(), order: order.clone(), nth: sub(&at, &start)?, first, hit })
+}
+
+/// `x[outer, n, inner]` summed by `index[n]`, see the module's head.
+fn sum_sorted(x: &Node, index: &Node, extent: usize) -> Result<Node, OpError> {
+    let (outer, n, inner) = (x.shape()[0], x.shape()[1], x.shape()[2]);
+    let along = |v: &Node| expand(&reshape(v, &[1, v.shape()[0], 1])?, &[outer, v.shape()[0], inner]);
+    let index = cast(index, Dtype::I32)?;
+    let runs = if n > COUNTED { searched(&index, extent)? } else { counted(&index, extent)? };
+    let mut sums = gather_at(x, &runs.order, 1, None)?;
+    let mut step = 1;
+    while step < n {
+        let next = pad(&narrow(&runs.keys, 0, step, n - step)?, &[0], &[step], -1.0)?;
+        let low = bitwise_and(&runs.nth, &integers(n, 2 * step - 1))?;
+        let joins = logical_and(&eq(&runs.keys, &next)?, &eq(&low, &integers(n, 0))?)?;
+        let added = add(&sums, &ahead(&sums, 1, step)?)?;
         sums = select(&along(&joins)?, &added, &sums)?;
         step *= 2;
     }
-
-    let rows = cast(&iota(i32s, extent)?, index.ty().dtype)?;
-    let (rows, all) = (column(&rows)?, row(index, extent)?);
-    let first = minimum(&count(&lt(&all, &rows)?)?, &constant(i32s, &[extent], (n - 1) as f64))?;
-    let hit = gt(&count(&eq(&all, &rows)?)?, &constant(i32s, &[extent], 0.0))?;
-    let picked = gather_at(&sums, &first, 1, None)?;
-    select(&along(&hit)?, &picked, &like(&picked, 0.0))
+    let picked = gather_at(&sums, &runs.first, 1, None)?;
+    select(&along(&runs.hit)?, &picked, &like(&picked, 0.0))
 }
 
 /// The sum of the slices of `x` that share an index: `x[a.., i.., b..]` goes to row `index[i..]` of `extent` rows at

@@ -23,6 +23,7 @@
 mod bounds;
 mod error;
 mod lane;
+mod sort;
 
 pub mod arithmetic;
 pub mod bitwise;

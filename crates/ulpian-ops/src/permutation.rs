@@ -6,8 +6,9 @@
 //! total variation distance from a uniform permutation is at most the probability of that: below n²/2^129, 2^-67 for
 //! the largest n.
 //!
-//! [`randperm`] is the op, for keys that are data: it counts, n² comparisons, on any device. [`permuted`] is the same
-//! permutation by sorting on the host, for keys that are known: n·log n.
+//! [`randperm`] is the op, for keys that are data, on any device: it counts where there are few elements, and sorts twice
+//! with n·log²n comparisons ([`crate::sort`]) where there are more. [`permuted`] is the same permutation by sorting on
+//! the host, for keys that are known: n·log n.
 
 use crate::bounds::{exact, just_outside};
 use crate::cast::cast;
@@ -18,6 +19,7 @@ use crate::movement::{expand, reshape};
 use crate::random::{Distribution, element_words, random};
 use crate::reduce::sum_kept;
 use crate::sample::{host, sample};
+use crate::sort::{COUNTED, sorted};
 use std::sync::Arc;
 use ulpian_graph::{
     BatchRule, Differentiation, Lowering, Node, Op, OpError, RefTensor, Sample, Tangent, TensorType,
@@ -113,17 +115,10 @@ impl Op for Permutation {
         if n == 0 {
             return Ok(Some(zeros(self.dtype, &[0])));
         }
-        let row = |v: &Node| expand(&reshape(v, &[1, n])?, &[n, n]);
-        let column = |v: &Node| expand(&reshape(v, &[n, 1])?, &[n, n]);
-        let at = iota(Dtype::I32, n)?;
-        // From the last word to the first: smaller, or equal and smaller in what follows.
-        let mut before = lt(&row(&at)?, &column(&at)?)?;
-        for word in (0..4).rev() {
-            let word = random(Distribution::Word(word), &inputs[0], Dtype::I32, &[n])?;
-            let (others, mine) = (row(&word)?, column(&word)?);
-            before = logical_or(&lt(&others, &mine)?, &logical_and(&eq(&others, &mine)?, &before)?)?;
-        }
-        let rank = reshape(&sum_kept(&cast(&before, Dtype::I32)?, &[1])?, &[n])?;
+        let words = (0..4)
+            .map(|k| random(Distribution::Word(k), &inputs[0], Dtype::I32, &[n]))
+            .collect::<Result<Vec<Node>, OpError>>()?;
+        let rank = if n > COUNTED { searched(&words, n)? } else { counted(&words, n)? };
         Ok(Some(cast(&rank, self.dtype)?))
     }
     fn tolerance(&self, _: &[RefTensor], _: &TensorType) -> Tolerance {
@@ -133,7 +128,7 @@ impl Op for Permutation {
         just_outside(reference, tolerance, i, output)
     }
     fn samples(&self) -> Vec<Sample> {
-        let cases = [(0, Dtype::I32), (1, Dtype::I64), (2, Dtype::I32), (67, Dtype::I32), (130, Dtype::I64)];
+        let cases = [(0, Dtype::I32), (1, Dtype::I64), (2, Dtype::I32), (67, Dtype::I32), (300, Dtype::I64)];
         cases
             .map(|(len, dtype)| {
                 let op: Arc<dyn Op> = Arc::new(Permutation { len, dtype });
@@ -141,6 +136,28 @@ impl Op for Permutation {
             })
             .into()
     }
+}
+
+/// The rank of each of `n` rows of four words, by counting.
+fn counted(words: &[Node], n: usize) -> Result<Node, OpError> {
+    let row = |v: &Node| expand(&reshape(v, &[1, n])?, &[n, n]);
+    let column = |v: &Node| expand(&reshape(v, &[n, 1])?, &[n, n]);
+    let at = iota(Dtype::I32, n)?;
+    // From the last word to the first: smaller, or equal and smaller in what follows.
+    let mut before = lt(&row(&at)?, &column(&at)?)?;
+    for word in words.iter().rev() {
+        let (others, mine) = (row(word)?, column(word)?);
+        before = logical_or(&lt(&others, &mine)?, &logical_and(&eq(&others, &mine)?, &before)?)?;
+    }
+    reshape(&sum_kept(&cast(&before, Dtype::I32)?, &[1])?, &[n])
+}
+
+/// The rank of each of `n` rows of four words, by sorting them, and then the places they came from.
+fn searched(words: &[Node], n: usize) -> Result<Node, OpError> {
+    let at = iota(Dtype::I32, n)?;
+    let from = sorted(&[words, std::slice::from_ref(&at)].concat())?.pop();
+    let ranks = sorted(&[from.unwrap_or(at.clone()), at.clone()])?.pop();
+    Ok(ranks.unwrap_or(at))
 }
 
 /// A random permutation of `0..len` as i32 or i64: see the module's head for its bias and its cost.
