@@ -138,7 +138,7 @@ pub trait MapBody: Send + Sync + fmt::Debug {
 pub struct Check {
     /// The op that the caller asked for.
     pub op: &'static str,
-    /// What the indices are to it: `index`, `target`, or [`Check::DIVISOR`].
+    /// What the indices are to it: `index`, `target`, [`Check::DIVISOR`] or [`Check::PROBABILITY`].
     pub what: &'static str,
 }
 
@@ -146,6 +146,9 @@ impl Check {
     /// The indices say which divisors are 0: one outside the range is reported as
     /// [`crate::program::GraphError::ZeroDivisor`].
     pub const DIVISOR: &'static str = "divisor";
+    /// The indices say which probabilities are none: one outside the range is reported as
+    /// [`crate::program::GraphError::NotAProbability`].
+    pub const PROBABILITY: &'static str = "probability";
 }
 
 /// What the planner makes kernels from.

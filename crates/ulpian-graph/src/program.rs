@@ -68,6 +68,15 @@ pub enum GraphError {
         /// Its place in row-major order, where that is known.
         position: Option<usize>,
     },
+    #[error(
+        "{op}: a probability{} is outside 0..=1, or NaN; the result is not valid: mend the probabilities, with clamp for one",
+        place(position)
+    )]
+    NotAProbability {
+        op: &'static str,
+        /// Its place in row-major order, where that is known.
+        position: Option<usize>,
+    },
     #[error("the program takes {want} inputs, {given} were given")]
     InputCount { given: usize, want: usize },
     #[error(
@@ -85,6 +94,9 @@ impl GraphError {
     pub(crate) fn outside(check: Check, index: i64, position: Option<usize>, extent: usize) -> GraphError {
         if check.what == Check::DIVISOR {
             return GraphError::ZeroDivisor { op: check.op, position };
+        }
+        if check.what == Check::PROBABILITY {
+            return GraphError::NotAProbability { op: check.op, position };
         }
         GraphError::IndexOutOfRange { check, index, position, extent }
     }

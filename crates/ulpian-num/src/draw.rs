@@ -61,6 +61,42 @@ pub fn numerator(probability: f64) -> Option<u128> {
         .then(|| (probability * 18446744073709551616.0).round_ties_even() as u128)
 }
 
+/// The two words of round(p·2^64), nearest even, for 0 <= p < 1.
+macro_rules! threshold {
+    ($name:ident, $float:ty) => {
+        #[inline(always)]
+        fn $name<R: Real>(p: Val<R, $float>) -> [Val<R, u32>; 2] {
+            let word: Val<R, $float> = Val::lit(4294967296.0);
+            // Exact up to the rounding: powers of two times, and a difference on the grid of its operands.
+            let scaled = p * word;
+            let high = scaled.convert::<u32>();
+            let low = ((scaled - high.convert::<$float>()) * word).round_even();
+            let full = low.ge(word);
+            let up = Val::select(full, Val::lit(1), Val::lit(0));
+            [high + up, Val::select(full, Val::lit(0), low.convert::<u32>())]
+        }
+    };
+}
+threshold!(threshold_f32, f32);
+threshold!(threshold_f64, f64);
+
+/// [`bernoulli`] with the probability of a lane: true for the words that [`numerator`] of `p` would have true. Never
+/// for a negative `p` or NaN, always from 1 on.
+#[inline(always)]
+pub fn bernoulli_f32<R: Real>(high: Val<R, u32>, low: Val<R, u32>, p: Val<R, f32>) -> Val<R, bool> {
+    let [t1, t0] = threshold_f32(p);
+    let below = high.lt(t1).or(high.equals(t1).and(low.lt(t0)));
+    p.ge(Val::lit(1.0)).or(p.gt(Val::lit(0.0)).and(below))
+}
+
+/// [`bernoulli_f32`] in f64.
+#[inline(always)]
+pub fn bernoulli_f64<R: Real>(high: Val<R, u32>, low: Val<R, u32>, p: Val<R, f64>) -> Val<R, bool> {
+    let [t1, t0] = threshold_f64(p);
+    let below = high.lt(t1).or(high.equals(t1).and(low.lt(t0)));
+    p.ge(Val::lit(1.0)).or(p.gt(Val::lit(0.0)).and(below))
+}
+
 /// a + b, and the carry as 0 or 1.
 #[inline(always)]
 fn carry<R: Real>(a: Val<R, u32>, b: Val<R, u32>) -> (Val<R, u32>, Val<R, u32>) {
@@ -149,6 +185,32 @@ mod tests {
         assert_eq!((numerator(0.0), numerator(1.0), numerator(-0.0)), (Some(0), Some(1 << 64), Some(0)));
         assert_eq!(numerator(2f64.powi(-64) * 1.75), Some(2));
         assert!([-1e-300, 1.0 + f64::EPSILON, f64::NAN].iter().all(|&p| numerator(p).is_none()));
+    }
+
+    #[test]
+    fn a_lane_s_probability_draws_as_the_same_constant_does() {
+        let mut p: Vec<f64> = vec![0.0, -0.0, 0.5, 1.0, 0.1, 1.0 - 2f64.powi(-53), 1.0 - 2f64.powi(-24)];
+        p.extend((1..80).flat_map(|k| [1.0, 1.75, 1.0 + f64::EPSILON].map(|m| m * 2f64.powi(-k))));
+        // The last ones below a multiple of 2^-32: rounded up, the low word carries.
+        p.extend([1.0 - 2f64.powi(-54), 1.0 - 2f64.powi(-53)].map(|m| m * 2f64.powi(-32)));
+        p.extend([2f64.powi(-126), 2f64.powi(-140), 2f64.powi(-1040)]);
+        for p in p {
+            let draws = |p: f64, n: u128, one: &dyn Fn(u32, u32) -> bool| {
+                let around = (0..5u128).filter_map(|d| u64::try_from((n + d).checked_sub(2)?).ok());
+                for w in around.chain([0, u64::MAX]) {
+                    let got = one((w >> 32) as u32, w as u32);
+                    assert_eq!(got, u128::from(w) < n, "{p:e} of {w:x}");
+                }
+            };
+            let n = numerator(p).unwrap();
+            draws(p, n, &|high, low| bernoulli_f64(lit(high), lit(low), Val::lit(p)).0);
+            let short = p as f32;
+            let n = numerator(short.into()).unwrap();
+            draws(short.into(), n, &|high, low| bernoulli_f32(lit(high), lit(low), Val::lit(short)).0);
+        }
+        assert!(!bernoulli_f32(lit(0), lit(0), Val::lit(f32::NAN)).0);
+        assert!(!bernoulli_f32(lit(0), lit(0), Val::lit(-0.5)).0);
+        assert!(bernoulli_f32(lit(u32::MAX), lit(u32::MAX), Val::lit(1.5)).0);
     }
 
     /// The same floor by 128-bit integers.

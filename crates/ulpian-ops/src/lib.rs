@@ -29,6 +29,7 @@ pub mod arithmetic;
 pub mod bitwise;
 pub mod cast;
 pub mod cat;
+pub mod chance;
 pub mod classes;
 pub mod compare;
 pub mod contract;
@@ -58,6 +59,7 @@ pub use bitwise::{
 };
 pub use cast::cast;
 pub use cat::{cat, stack};
+pub use chance::bernoulli_each;
 pub use classes::{copysign, isfinite, isinf, isnan, signbit};
 pub use compare::{eq, ge, gt, le, logical_and, logical_not, logical_or, logical_xor, lt, ne};
 pub use contract::matmul;
@@ -156,6 +158,7 @@ pub fn catalogue() -> Vec<Arc<dyn Op>> {
         Arc::new(pool::MaxPool2d { windows: Windows::tiles(1) }),
         Arc::new(pool::AvgPool2d { windows: Windows::tiles(1) }),
         Map::arc(random::Draw { distribution: random::Distribution::Uniform, dtype: Dtype::F32 }),
+        Map::arc(chance::Chance),
         Map::arc(random::FarDraw(random::Draw {
             distribution: random::Distribution::Uniform,
             dtype: Dtype::F32,

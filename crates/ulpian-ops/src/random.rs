@@ -7,10 +7,10 @@
 //! where that leaves a bias, [`ulpian_num::draw`] states it.
 
 use crate::bounds::{exact, just_outside};
-use crate::create::{iota, iota_high};
+use crate::create::{iota, iota_high, zeros};
 use crate::error::{arity, attribute_error, dtype_error, no_gradient, shape_error};
 use crate::lane::{Lane, Plain};
-use crate::movement::{broadcast_to, narrow, reshape};
+use crate::movement::{broadcast_to, narrow, reshape, size};
 use crate::pointwise::{Map, Number, Pointwise, collect};
 use crate::sample::{FLOATS, host, sample};
 use std::ops::{Bound, RangeBounds};
@@ -123,8 +123,25 @@ fn ref_cos_pi(t: f64) -> f64 {
     }
 }
 
+/// Word `i` of a key, for every element of a shape.
+pub(crate) fn key_word(key: &Node, i: usize, shape: &[usize]) -> Result<Node, OpError> {
+    broadcast_to(&reshape(&narrow(key, 0, i, 1)?, &[])?, shape)
+}
+
+/// The low and the high word of every element's counter.
+pub(crate) fn counters(shape: &[usize]) -> Result<[Node; 2], OpError> {
+    let count = size(shape);
+    let low = reshape(&iota(Dtype::I32, count)?, shape)?;
+    let high = if count as u64 <= 1 << 32 {
+        zeros(Dtype::I32, shape)
+    } else {
+        reshape(&iota_high(Dtype::I32, count)?, shape)?
+    };
+    Ok([low, high])
+}
+
 /// The sixth of `x`, where there is one, is the counter's high word.
-fn words(x: &[Number]) -> [u32; 4] {
+pub(crate) fn words(x: &[Number]) -> [u32; 4] {
     let word = |i: usize| Val::<Plain, u32>::lit(x.get(i).map_or(0, |w| w.int() as u32));
     philox::<Plain>([word(4), word(5), word(2), word(3)], [word(0), word(1)]).map(|w| w.0)
 }
@@ -392,14 +409,14 @@ impl Op for Random {
         Lowering::Expand
     }
     fn expand(&self, inputs: &[Node]) -> Result<Option<Node>, OpError> {
-        let word = |i: usize| broadcast_to(&reshape(&narrow(&inputs[0], 0, i, 1)?, &[])?, &self.shape);
+        let word = |i: usize| key_word(&inputs[0], i, &self.shape);
+        let [low, high] = counters(&self.shape)?;
+        let mut inputs = vec![word(0)?, word(1)?, word(2)?, word(3)?, low];
         let count: usize = self.shape.iter().product();
-        let counter = reshape(&iota(Dtype::I32, count)?, &self.shape)?;
-        let mut inputs = vec![word(0)?, word(1)?, word(2)?, word(3)?, counter];
         if count as u64 <= 1 << 32 {
             return Ok(Some(Node::apply(Map::arc(self.draw()), &inputs)?));
         }
-        inputs.push(reshape(&iota_high(Dtype::I32, count)?, &self.shape)?);
+        inputs.push(high);
         Ok(Some(Node::apply(Map::arc(FarDraw(self.draw())), &inputs)?))
     }
     fn tolerance(&self, _: &[RefTensor], _: &TensorType) -> Tolerance {
@@ -481,7 +498,8 @@ pub fn exponential(key: &Node, dtype: Dtype, shape: &[usize]) -> Result<Node, Op
     random(Distribution::Exponential, key, dtype, shape)
 }
 
-/// Truth values that hold with probability `p`, to 2^-65. For one probability per element compare a [`uniform`].
+/// Truth values that hold with probability `p`, to 2^-65. For one probability per element:
+/// [`crate::bernoulli_each`].
 ///
 /// # Errors
 /// A `p` outside 0..=1, or NaN.

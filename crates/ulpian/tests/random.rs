@@ -4,7 +4,7 @@
 //! once in a million seeds, five standard errors or the like.
 
 use std::sync::Arc;
-use ulpian::{Device, Dtype, Tensor, open};
+use ulpian::{Device, Dtype, Tensor, grad, open};
 use ulpian_graph::native::evaluate;
 
 fn cpu() -> Arc<dyn Device> {
@@ -100,6 +100,63 @@ fn bernoullis_have_their_probability() {
 }
 
 #[test]
+fn each_element_has_its_own_probability_and_the_bits_of_the_constant_one() {
+    let share = [0.0, 0.1, 0.5, 0.9, 1.0];
+    for d in [Some(cpu()), vulkan()].into_iter().flatten() {
+        for p in share {
+            let many = Tensor::full(&d, Dtype::F32, &[4096], p).unwrap();
+            let each = many.bernoulli_each(23, 1).unwrap();
+            // What f32 makes of it is the probability.
+            let one = Tensor::bernoulli(&d, &[4096], f64::from(p as f32), 23, 1).unwrap();
+            let one: Vec<f32> = one.to_vec::<bool>().unwrap().into_iter().map(|b| b.into()).collect();
+            assert_eq!(each.to_vec::<f32>().unwrap(), one, "{p}");
+        }
+        // Side by side the same elements as alone.
+        let mixed: Vec<f32> = (0..4096).map(|i| share[i % 5] as f32).collect();
+        let mixed = Tensor::from_slice(&d, &[4096], &mixed).unwrap();
+        let got = mixed.bernoulli_each(23, 1).unwrap().to_vec::<f32>().unwrap();
+        for (k, p) in share.into_iter().enumerate() {
+            let all = Tensor::full(&d, Dtype::F32, &[4096], p).unwrap().bernoulli_each(23, 1).unwrap();
+            let all = all.to_vec::<f32>().unwrap();
+            assert!((k..4096).step_by(5).all(|i| got[i] == all[i]), "{p}");
+        }
+        for dtype in [Dtype::F16, Dtype::Bf16, Dtype::F64] {
+            let p = Tensor::uniform(&d, dtype, &[3, 7, 31], (0.0, 1.0), 5, 5).unwrap();
+            if !d.facts().dtypes.contains(&dtype) {
+                continue;
+            }
+            let drawn = p.bernoulli_each(6, 1 << 40).unwrap();
+            assert_eq!((drawn.dtype(), drawn.shape()), (dtype, &[3, 7, 31][..]));
+            let plain = evaluate(drawn.node(), &[]).unwrap().bytes;
+            assert_eq!(drawn.to_bytes().unwrap(), plain, "{dtype} on {}", d.facts().id);
+            let mean =
+                drawn.to_dtype(Dtype::F32).unwrap().mean(&[], false).unwrap().to_vec::<f32>().unwrap()[0];
+            assert!((mean - 0.5).abs() < 5.0 * 0.5 / 651f32.sqrt(), "{mean}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_probability_is_an_error_on_every_device() {
+    for d in [Some(cpu()), vulkan()].into_iter().flatten() {
+        for bad in [-0.1f32, 1.0000001, f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let p = Tensor::from_slice(&d, &[3], &[0.5, bad, 1.0]).unwrap();
+            let text = p.bernoulli_each(0, 0).unwrap().to_bytes().unwrap_err().to_string();
+            assert!(
+                text.contains("bernoulli_each") && text.contains("0..=1") && text.contains("clamp"),
+                "{text}"
+            );
+        }
+        let p = Tensor::from_slice(&d, &[3], &[0.0f32, -0.0, 1.0]).unwrap();
+        assert_eq!(p.bernoulli_each(0, 0).unwrap().to_vec::<f32>().unwrap(), [0.0, 0.0, 1.0]);
+        let slope = grad(&p.bernoulli_each(0, 0).unwrap().sum(&[], false).unwrap(), &[&p]).unwrap();
+        assert_eq!(slope[0].to_vec::<f32>().unwrap(), [0.0; 3]);
+        let text = p.to_dtype(Dtype::I32).unwrap().bernoulli_each(0, 0).unwrap_err().to_string();
+        assert!(text.contains("bernoulli_each") && text.contains("floating"), "{text}");
+    }
+}
+
+#[test]
 fn integers_fill_their_range_evenly() {
     let d = cpu();
     let die = Tensor::randint(&d, Dtype::I32, &[N], 1..=6, 24, 0).unwrap().to_vec::<i32>().unwrap();
@@ -157,19 +214,20 @@ fn permutations_hold_every_number_once_and_all_orders_alike() {
 }
 
 #[test]
-fn the_counting_permutation_is_the_sorted_one_on_every_device() {
+fn the_permutation_of_an_op_is_the_one_sorted_on_the_host_on_every_device() {
     let key = ulpian_ops::key(77, 1 << 33);
-    let op = ulpian_ops::randperm(&key, 300, Dtype::I32).unwrap();
-    let want: Vec<i32> = Tensor::randperm(&cpu(), 300, 77, 1 << 33)
-        .unwrap()
-        .to_vec::<i64>()
-        .unwrap()
-        .into_iter()
-        .map(|r| r as i32)
-        .collect();
-    assert_eq!(evaluate(&op, &[]).unwrap().values::<i32>().unwrap(), want);
-    for d in [Some(cpu()), vulkan()].into_iter().flatten() {
-        assert_eq!(Tensor::from_node(op.clone(), &d).to_vec::<i32>().unwrap(), want, "{}", d.facts().id);
+    // By counting, by sorting from just past that, and of a size that no counting would finish.
+    for n in [255, 256, 257, 300, 1023, 100_000] {
+        let op = ulpian_ops::randperm(&key, n, Dtype::I32).unwrap();
+        let want = ulpian_ops::permuted([77, 0, 0, 2], n).unwrap();
+        let want: Vec<i32> = want.into_iter().map(|r| r as i32).collect();
+        if n <= 300 {
+            assert_eq!(evaluate(&op, &[]).unwrap().values::<i32>().unwrap(), want);
+        }
+        for d in [Some(cpu()), vulkan()].into_iter().flatten() {
+            let got = Tensor::from_node(op.clone(), &d).to_vec::<i32>().unwrap();
+            assert!(got == want, "{n} on {}", d.facts().id);
+        }
     }
 }
 

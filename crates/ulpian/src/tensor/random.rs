@@ -80,6 +80,14 @@ impl Tensor {
     ) -> Result<Tensor> {
         Ok(Tensor::from_node(ulpian_ops::bernoulli(&key(seed, stream), p, shape)?, device))
     }
+    /// 1 with the probability that the element of this tensor is, to 2^-65, else 0, in its shape and floating dtype:
+    /// `torch.bernoulli(p)`. Its gradient is 0.
+    ///
+    /// # Errors
+    /// A dtype that is not floating. A probability outside 0..=1, or NaN, is an error when the result is read.
+    pub fn bernoulli_each(&self, seed: u64, stream: u64) -> Result<Tensor> {
+        Ok(Tensor::from_node(ulpian_ops::bernoulli_each(&key(seed, stream), self.node())?, self.device()))
+    }
     /// Integers of `range` (`0..6`, `1..=6`, `..` for all of i64), equally likely to 2^-128 each. `torch.randint`.
     ///
     /// # Errors
