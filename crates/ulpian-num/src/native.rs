@@ -275,6 +275,21 @@ impl<const FMA: bool, const KEEP: bool> Real for Native<FMA, KEEP> {
     }
 
     #[inline(always)]
+    fn doubles() -> bool {
+        FMA
+    }
+
+    #[inline(always)]
+    fn near_fma(a: f64, b: f64, c: f64) -> f64 {
+        if FMA { a.mul_add(b, c) } else { a * b + c }
+    }
+
+    #[inline(always)]
+    fn near_narrow(a: f64) -> f32 {
+        a as f32
+    }
+
+    #[inline(always)]
     fn call<D: Float>(f: Func, a: D, b: D) -> D {
         if let Dtype::F64 = D::DTYPE {
             let (a, b): (f64, f64) = (cast(a), cast(b));

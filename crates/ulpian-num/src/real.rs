@@ -110,6 +110,22 @@ pub trait Real: Sized + Copy + 'static {
     fn convert<A: Element, B: Element>(a: Self::Repr<A>) -> Self::Repr<B>;
     /// Same-width reinterpretation: f32↔u32/i32, u32↔i32, f64↔i64. Never changes a NaN's payload.
     fn bitcast<A: Element, B: Element>(a: Self::Repr<A>) -> Self::Repr<B>;
+    /// Whether f32 functions take their fast path through doubles, where they have one such. A matter of speed alone:
+    /// every fast path answers only where its error leaves one nearest float.
+    #[inline(always)]
+    fn doubles() -> bool {
+        false
+    }
+    /// `a*b + c` in f64 with one rounding or two, as is faster: for fast paths, where a rounding test follows.
+    #[inline(always)]
+    fn near_fma(a: Self::Repr<f64>, b: Self::Repr<f64>, c: Self::Repr<f64>) -> Self::Repr<f64> {
+        Self::fma::<f64>(true, a, b, c)
+    }
+    /// The nearest f32 of an f64, where that is a normal number, infinite or NaN; of smaller ones what is fastest.
+    #[inline(always)]
+    fn near_narrow(a: Self::Repr<f64>) -> Self::Repr<f32> {
+        Self::convert::<f64, f32>(a)
+    }
     /// An elementary function; `args` beyond the arity repeat the first.
     fn call<D: Float>(f: Func, a: Self::Repr<D>, b: Self::Repr<D>) -> Self::Repr<D>;
     /// [`Real::call`] of operands widened from `to`, for a result that is narrowed to `to` next: an f32 from which that
@@ -154,6 +170,19 @@ impl<R: Real, D: Element> Val<R, D> {
     #[inline(always)]
     pub fn bitcast<B: Element>(self) -> Val<R, B> {
         Val::new(R::bitcast::<D, B>(self.0))
+    }
+}
+
+impl<R: Real> Val<R, f64> {
+    /// [`Real::near_fma`].
+    #[inline(always)]
+    pub fn near_fma(self, b: Self, c: Self) -> Self {
+        Val::new(R::near_fma(self.0, b.0, c.0))
+    }
+    /// [`Real::near_narrow`].
+    #[inline(always)]
+    pub fn near_narrow(self) -> Val<R, f32> {
+        Val::new(R::near_narrow(self.0))
     }
 }
 

@@ -38,7 +38,7 @@ def fixed(x, unit):
 def fit(f, weight, a, b, forms):
     """Coefficients of f over [a, b], lowest first, and log2 of the greatest |error|·weight.
 
-    `forms` has one entry for each: "pair", "single", ("fixed", unit), or a number that fixes the coefficient. Values
+    `forms` has one entry for each: "pair", "single", "double", ("fixed", unit), or a number that fixes the coefficient. Values
     come back as exact numbers (a pair as its sum).
     """
     a, b = mp.mpf(a), mp.mpf(b)
@@ -64,6 +64,8 @@ def fit(f, weight, a, b, forms):
                 c = sum(pair(c))
             elif form == "single":
                 c = single(c)
+            elif form == "double":
+                c = rounded(c, 53)
             else:
                 c = fixed(c, form[1]) / mp.mpf(2) ** form[1]
         done.append(c)
@@ -82,6 +84,13 @@ def float32(x):
     digits = next(d for n in range(1, 12) if as_single(float(d := "%.*g" % (n, x))) == x)
     text = digits if "e" in digits else digits if "." in digits else digits + ".0"
     return text.replace("e-0", "e-").replace("e+", "e")
+
+
+def float64(x):
+    """The shortest decimal that reads back as the double x."""
+    assert mp.mpf(float(x)) == x, x
+    text = repr(float(x))
+    return text.replace("e-0", "e-") if "e" in text else text
 
 
 def error_line(err):
@@ -154,3 +163,14 @@ def const_fixed_poly(name, f, weight, a, b, terms, doc, unit=61):
     out = f"/// {doc}\n" + error_line(err)
     vs = ", ".join(str(fixed(x, unit)) for x in c)
     return out + f"pub const {name}: [i64; {terms}] = [{vs}];\n"
+
+
+def const_double(name, x, doc):
+    return f"/// {doc}\npub const {name}: f64 = {float64(rounded(x, 53))};\n"
+
+
+def const_doubles(name, f, weight, a, b, terms, doc, leading=()):
+    """A polynomial with doubles as coefficients, the first of which `leading` fixes."""
+    c, err = fit(f, weight, a, b, list(leading) + ["double"] * (terms - len(leading)))
+    vs = ", ".join(map(float64, c))
+    return f"/// {doc}\n{error_line(err)}pub const {name}: [f64; {terms}] = [{vs}];\n"

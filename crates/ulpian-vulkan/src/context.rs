@@ -18,6 +18,8 @@ pub(crate) struct Context {
     pub family: u32,
     pub physical: Physical,
     pub faults: Faults,
+    /// Asks what the driver made of a shader, where it tells.
+    pub statistics: Option<ash::khr::pipeline_executable_properties::Device>,
     /// In buffers that are bound piece by piece, see [`crate::sparse`].
     pub sparse_bytes: AtomicU64,
     lost: OnceLock<String>,
@@ -106,12 +108,15 @@ impl Context {
             physical.create(&instance)?
         };
         let faults = Faults::new(options.faults.clone());
+        let statistics = (physical.features.statistics)
+            .then(|| ash::khr::pipeline_executable_properties::Device::new(&instance.raw, &raw));
         Ok(Arc::new(Context {
             raw,
             queue: Mutex::new(queue),
             family,
             physical,
             faults,
+            statistics,
             sparse_bytes: AtomicU64::new(0),
             lost: OnceLock::new(),
             _instance: instance,

@@ -1,6 +1,7 @@
 //! Shows kernels to people, and lets them replace one without rebuilding.
 //!
-//! `ULPIAN_DUMP=DIR` receives `NAME-HASH.ir`, `.spv` and `.spvasm` of each kernel that is made; a file `HASH.spv` in
+//! `ULPIAN_DUMP=DIR` receives `NAME-HASH.ir`, `.spv` and `.spvasm` of each kernel that is made, and as `.stats` what the
+//! driver tells of its own compilation (registers, stack, size: VK_KHR_pipeline_executable_properties); a file `HASH.spv` in
 //! `ULPIAN_KERNELS` (HASH as in the dump's names, all 64 digits) is run in the kernel's place. Replacements void the
 //! contract of equal bits: they are for experiments.
 
@@ -50,8 +51,13 @@ pub(crate) fn replacement(folder: &Path, hash: &[u8; 32]) -> Result<Option<Vec<u
     }
 }
 
-/// Writes a kernel's three files.
-pub(crate) fn write(folder: &Path, kernel: &Prepared, words: &[u32]) -> std::io::Result<()> {
+/// Writes a kernel's files; `statistics` may be empty.
+pub(crate) fn write(
+    folder: &Path,
+    kernel: &Prepared,
+    words: &[u32],
+    statistics: &str,
+) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let safe: String = kernel
         .kernel
@@ -65,6 +71,9 @@ pub(crate) fn write(folder: &Path, kernel: &Prepared, words: &[u32]) -> std::io:
     std::fs::write(base.with_extension("ir"), ir_text(kernel))?;
     let spv = base.with_extension("spv");
     std::fs::write(&spv, &bytes)?;
+    if !statistics.is_empty() {
+        std::fs::write(base.with_extension("stats"), statistics)?;
+    }
     let tool =
         Command::new("spirv-dis").arg("--no-color").arg(&spv).output().ok().filter(|o| o.status.success());
     let listing =

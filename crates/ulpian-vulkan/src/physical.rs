@@ -78,6 +78,8 @@ pub(crate) struct Features {
     pub full_subgroups: bool,
     /// `full_subgroups` comes from the extension, not from Vulkan 1.3.
     pub full_subgroups_ext: bool,
+    /// The driver tells registers, stack and size of what it compiled.
+    pub statistics: bool,
     pub subgroup_ops: u32,
     pub rte32: bool,
     pub rte64: bool,
@@ -239,9 +241,14 @@ fn query_features(instance: &Instance, raw: vk::PhysicalDevice, api: u32) -> Fea
     let mut f11 = vk::PhysicalDeviceVulkan11Features::default();
     let mut f12 = vk::PhysicalDeviceVulkan12Features::default();
     let mut size = vk::PhysicalDeviceSubgroupSizeControlFeatures::default();
+    let executables = has(ash::khr::pipeline_executable_properties::NAME);
+    let mut statistics = vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default();
     let mut features = vk::PhysicalDeviceFeatures2::default().push_next(&mut f11).push_next(&mut f12);
     if size_control {
         features = features.push_next(&mut size);
+    }
+    if executables {
+        features = features.push_next(&mut statistics);
     }
     // SAFETY: the chain holds structures that this device's version or extensions define.
     unsafe { instance.raw.get_physical_device_features2(raw, &mut features) };
@@ -256,6 +263,7 @@ fn query_features(instance: &Instance, raw: vk::PhysicalDevice, api: u32) -> Fea
         storage8: f12.storage_buffer8_bit_access != 0,
         full_subgroups: size_control && size.compute_full_subgroups != 0,
         full_subgroups_ext: !core13,
+        statistics: executables && statistics.pipeline_executable_info != 0,
         ..Features::default()
     }
 }
@@ -359,6 +367,12 @@ impl Physical {
             if f.full_subgroups_ext {
                 extensions.push(ash::ext::subgroup_size_control::NAME.as_ptr());
             }
+        }
+        let mut statistics = vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default()
+            .pipeline_executable_info(true);
+        if f.statistics {
+            info = info.push_next(&mut statistics);
+            extensions.push(ash::khr::pipeline_executable_properties::NAME.as_ptr());
         }
         info = info.enabled_extension_names(&extensions);
         // SAFETY: queue family, features and extensions were all found offered; `info` outlives the call.

@@ -9,6 +9,7 @@ use crate::dump;
 use crate::spirv::{self, Caps, Shader, writer_version};
 use ash::vk;
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use ulpian_kernel::device::{DeviceError, Prepared};
@@ -104,13 +105,10 @@ impl Pipelines {
         self.ctx.alive()?;
         let shader = self.shader(kernel, caps)?;
         self.check(kernel, &shader, caps)?;
-        if let Some(folder) = &self.dump {
-            dump::write(folder, kernel, &shader.words)
-                .map_err(|e| self.fail(kernel, format!("cannot be dumped to {}: {e}", folder.display())))?;
-        }
+        let raw = self.create(&kernel.kernel.name, &shader.words, shader.workgroup)?;
         let made = Arc::new(Pipeline {
             ctx: self.ctx.clone(),
-            raw: self.create(&kernel.kernel.name, &shader.words, shader.workgroup)?,
+            raw,
             layout: self.layout,
             name: kernel.kernel.name.clone(),
             hash: kernel.hash,
@@ -118,6 +116,10 @@ impl Pipelines {
             indirect: shader.indirect,
             scratch_bytes: shader.scratch_bytes_per_program,
         });
+        if let Some(folder) = &self.dump {
+            dump::write(folder, kernel, &shader.words, &self.statistics(raw))
+                .map_err(|e| self.fail(kernel, format!("cannot be dumped to {}: {e}", folder.display())))?;
+        }
         self.made.insert(kernel.hash, made.clone());
         Ok(made)
     }
@@ -204,7 +206,12 @@ impl Pipelines {
             .module(module)
             .name(c"main")
             .flags(flags);
-        let info = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout)];
+        let wanted = if self.dump.is_some() && self.ctx.statistics.is_some() {
+            vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR
+        } else {
+            vk::PipelineCreateFlags::empty()
+        };
+        let info = [vk::ComputePipelineCreateInfo::default().flags(wanted).stage(stage).layout(self.layout)];
         // SAFETY: module and layout are live; the module may go once the pipeline is made.
         let made = unsafe {
             let made = self.ctx.raw.create_compute_pipelines(self.driver_cache, &info, None);
@@ -225,6 +232,34 @@ impl Pipelines {
                 ),
             }),
         }
+    }
+
+    /// What the driver tells of a pipeline made with `CAPTURE_STATISTICS`, a line each; empty where it tells nothing.
+    fn statistics(&self, pipeline: vk::Pipeline) -> String {
+        let mut text = String::new();
+        let Some(api) = &self.ctx.statistics else { return text };
+        let info = vk::PipelineInfoKHR::default().pipeline(pipeline);
+        // SAFETY: a live pipeline of this device.
+        let executables = unsafe { api.get_pipeline_executable_properties(&info) }.unwrap_or_default();
+        for (k, _) in executables.iter().enumerate() {
+            let info = vk::PipelineExecutableInfoKHR::default().pipeline(pipeline).executable_index(k as u32);
+            // SAFETY: as above; the index is below the count, and the pipeline was made to be asked.
+            let found = unsafe { api.get_pipeline_executable_statistics(&info) }.unwrap_or_default();
+            for s in &found {
+                let name = s.name_as_c_str().unwrap_or_default().to_string_lossy();
+                // SAFETY: `format` says which member the driver wrote.
+                let value = unsafe {
+                    match s.format {
+                        vk::PipelineExecutableStatisticFormatKHR::BOOL32 => (s.value.b32 != 0).to_string(),
+                        vk::PipelineExecutableStatisticFormatKHR::INT64 => s.value.i64.to_string(),
+                        vk::PipelineExecutableStatisticFormatKHR::UINT64 => s.value.u64.to_string(),
+                        _ => s.value.f64.to_string(),
+                    }
+                };
+                let _ = writeln!(text, "{name}: {value}");
+            }
+        }
+        text
     }
 }
 

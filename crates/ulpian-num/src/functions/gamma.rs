@@ -132,7 +132,9 @@ pub(super) fn lgamma_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let error = size.raw_mul(f(LGAMMA_ERROR));
     let value = h.raw_add(low.raw_sub(error));
     let doubt = value.differs(h.raw_add(low.raw_add(error)));
-    let y = Candidate { value, doubt }.doubt_also(outside(x)).doubt_also(b.ge(i(bits(LGAMMA_LARGE))));
+    let y = Candidate { value, doubt, special: None }
+        .doubt_also(outside(x))
+        .doubt_also(b.ge(i(bits(LGAMMA_LARGE))));
     // 0 at 1 and 2; infinity at the poles and far out, NaN of NaN.
     let infinite =
         x.equals(f(0.0)).or(b.ge(i(LGAMMA_INFINITE))).or(b.bitcast::<u32>().ge(u(WHOLE.to_bits())));

@@ -49,6 +49,7 @@ mod area;
 mod candidate;
 pub(crate) mod constants;
 mod div;
+mod doubles;
 mod erf;
 mod erfinv;
 mod exp;
@@ -77,7 +78,7 @@ pub use candidate::Candidate;
 /// f64 body. Everything else about the list follows from it.
 macro_rules! table {
     ($($(#[$doc:meta])* $op:ident $name:literal $arity:literal ($a:ident, $b:ident):
-        $fast:expr $(, slow $slow:expr)?; $double:expr;)*) => {
+        $fast:expr $(, slow $slow:expr)? $(, through doubles $through:expr)?; $double:expr;)*) => {
         /// Functions built from the primitives; each has its bodies in [`crate::functions`], for f32 and for f64.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Func {
@@ -122,11 +123,32 @@ macro_rules! table {
             /// [`Func::slow_f32`] answers.
             #[inline(always)]
             pub fn fast_f32<R: Real>(self, a: Val<R, f32>, b: Val<R, f32>) -> Candidate<R> {
+                self.fast_apart_f32(a, b).settled()
+            }
+            /// [`Func::fast_f32`] with special arguments still in doubt, where their answers are known apart: for
+            /// readings in which a branch not taken costs nothing.
+            #[inline(always)]
+            pub fn fast_apart_f32<R: Real>(self, a: Val<R, f32>, b: Val<R, f32>) -> Candidate<R> {
+                if R::doubles() && let Some(candidate) = self.through_doubles(a, b) {
+                    return candidate;
+                }
                 match self {
                     $(Func::$op => {
                         let ($a, $b) = (a, b);
                         $fast
                     })*
+                }
+            }
+            /// The fast path through doubles, of functions that have one.
+            #[inline(always)]
+            fn through_doubles<R: Real>(self, a: Val<R, f32>, b: Val<R, f32>) -> Option<Candidate<R>> {
+                match self {
+                    $($(Func::$op => {
+                        let ($a, $b) = (a, b);
+                        Some($through)
+                    })?)*
+                    #[allow(unreachable_patterns)]
+                    _ => None,
                 }
             }
             /// The function's f32 slow path, for the arguments [`Func::fast_f32`] leaves in doubt; elsewhere its answer
@@ -182,12 +204,12 @@ table! {
     /// 1/√x
     Rsqrt "rsqrt" 1 (a, _b): Candidate::sure(root::rsqrt_f32(a)); root::rsqrt_f64(a);
     Cbrt "cbrt" 1 (a, _b): Candidate::sure(root::cbrt_f32(a)); root::cbrt_f64(a);
-    Exp "exp" 1 (a, _b): exp::exp_fast(a), slow exp::exp_slow(a); exp::exp_f64(a);
+    Exp "exp" 1 (a, _b): exp::exp_fast(a), slow exp::exp_slow(a), through doubles doubles::exp::exp(a); exp::exp_f64(a);
     /// 2^x
-    Exp2 "exp2" 1 (a, _b): exp::exp2_fast(a), slow exp::exp2_slow(a); exp::exp2_f64(a);
+    Exp2 "exp2" 1 (a, _b): exp::exp2_fast(a), slow exp::exp2_slow(a), through doubles doubles::exp::exp2(a); exp::exp2_f64(a);
     /// 10^x
-    Exp10 "exp10" 1 (a, _b): exp::exp10_fast(a), slow exp::exp10_slow(a); exp::exp10_f64(a);
-    Expm1 "expm1" 1 (a, _b): hyper::expm1_fast(a), slow hyper::expm1_slow(a); exp::expm1_f64(a);
+    Exp10 "exp10" 1 (a, _b): exp::exp10_fast(a), slow exp::exp10_slow(a), through doubles doubles::exp::exp10(a); exp::exp10_f64(a);
+    Expm1 "expm1" 1 (a, _b): hyper::expm1_fast(a), slow hyper::expm1_slow(a), through doubles doubles::exp::expm1(a); exp::expm1_f64(a);
     Log "log" 1 (a, _b): log::log_fast(a), slow log::log_slow(a); log::log_f64(a);
     Log2 "log2" 1 (a, _b): log::log2_fast(a), slow log::log2_slow(a); log::log2_f64(a);
     Log10 "log10" 1 (a, _b): log::log10_fast(a), slow log::log10_slow(a); log::log10_f64(a);
@@ -207,23 +229,23 @@ table! {
         softplus::logaddexp_f64(a, b);
     /// a·log(b); +0 where a is zero and b is not NaN
     Xlogy "xlogy" 2 (a, b): xlogy::xlogy_fast(a, b), slow xlogy::xlogy_slow(a, b, false); xlogy::xlogy_f64(a, b);
-    Tanh "tanh" 1 (a, _b): tanh::tanh_fast(a), slow tanh::tanh_slow(a); tanh::tanh_f64(a);
-    Sigmoid "sigmoid" 1 (a, _b): sigmoid::sigmoid_fast(a), slow sigmoid::sigmoid_slow(a); sigmoid::sigmoid_f64(a);
-    Sinh "sinh" 1 (a, _b): hyper::sinh_fast(a), slow hyper::sinh_slow(a); hyper::sinh_f64(a);
-    Cosh "cosh" 1 (a, _b): hyper::cosh_fast(a), slow hyper::cosh_slow(a); hyper::cosh_f64(a);
+    Tanh "tanh" 1 (a, _b): tanh::tanh_fast(a), slow tanh::tanh_slow(a), through doubles doubles::exp::tanh(a); tanh::tanh_f64(a);
+    Sigmoid "sigmoid" 1 (a, _b): sigmoid::sigmoid_fast(a), slow sigmoid::sigmoid_slow(a), through doubles doubles::exp::sigmoid(a); sigmoid::sigmoid_f64(a);
+    Sinh "sinh" 1 (a, _b): hyper::sinh_fast(a), slow hyper::sinh_slow(a), through doubles doubles::exp::sinh(a); hyper::sinh_f64(a);
+    Cosh "cosh" 1 (a, _b): hyper::cosh_fast(a), slow hyper::cosh_slow(a), through doubles doubles::exp::cosh(a); hyper::cosh_f64(a);
     /// x·sigmoid(x)
-    Silu "silu" 1 (a, _b): activation::silu_fast(a), slow activation::silu_slow(a); activation::silu_f64(a);
+    Silu "silu" 1 (a, _b): activation::silu_fast(a), slow activation::silu_slow(a), through doubles doubles::exp::silu(a); activation::silu_f64(a);
     /// x/2·(1 + tanh(√(2/π)·(x + 0.044715x³)))
-    GeluTanh "gelu_tanh" 1 (a, _b): activation::gelu_tanh_fast(a), slow activation::gelu_tanh_slow(a);
+    GeluTanh "gelu_tanh" 1 (a, _b): activation::gelu_tanh_fast(a), slow activation::gelu_tanh_slow(a), through doubles doubles::exp::gelu_tanh(a);
         activation::gelu_tanh_f64(a);
     /// x·tanh(softplus(x))
-    Mish "mish" 1 (a, _b): activation::mish_fast(a), slow activation::mish_slow(a); activation::mish_f64(a);
+    Mish "mish" 1 (a, _b): activation::mish_fast(a), slow activation::mish_slow(a), through doubles doubles::exp::mish(a); activation::mish_f64(a);
     /// x, and e^x - 1 below 0
-    Elu "elu" 1 (a, _b): activation::elu_fast(a), slow activation::elu_slow(a); activation::elu_f64(a);
+    Elu "elu" 1 (a, _b): activation::elu_fast(a), slow activation::elu_slow(a), through doubles doubles::exp::elu(a); activation::elu_f64(a);
     /// [`Func::Elu`]: with its alpha of 1 celu is the same function.
-    Celu "celu" 1 (a, _b): activation::elu_fast(a), slow activation::elu_slow(a); activation::elu_f64(a);
+    Celu "celu" 1 (a, _b): activation::elu_fast(a), slow activation::elu_slow(a), through doubles doubles::exp::elu(a); activation::elu_f64(a);
     /// 1.05…·x, and 1.05…·1.67…·(e^x - 1) below 0
-    Selu "selu" 1 (a, _b): activation::selu_fast(a), slow activation::selu_slow(a); activation::selu_f64(a);
+    Selu "selu" 1 (a, _b): activation::selu_fast(a), slow activation::selu_slow(a), through doubles doubles::exp::selu(a); activation::selu_f64(a);
     Erf "erf" 1 (a, _b): erf::erf_fast(a), slow erf::erf_slow(a); erf::erf_f64(a);
     Erfc "erfc" 1 (a, _b): erf::erfc_fast(a), slow erf::erfc_slow(a); erf::erfc_f64(a);
     /// x·Φ(x) with the normal distribution Φ: gelu in its erf form

@@ -4,6 +4,7 @@
 
 pub(super) mod activation;
 pub(super) mod arc;
+pub(super) mod doubles_exp;
 pub(super) mod erf;
 pub(super) mod erfinv;
 pub(super) mod exp;
