@@ -36,7 +36,8 @@ pub fn evaluate(node: &Node, inputs: &[(Node, HostTensor)]) -> Result<HostTensor
                 let needed = if let Lowering::Expand = lowering {
                     if let std::collections::hash_map::Entry::Vacant(e) = held.entry(at.id()) {
                         let same = op
-                            .expand(inputs)?
+                            .expand(inputs)
+                            .map_err(|e| e.named(op.name()))?
                             .ok_or(GraphError::Build(BuildError::NoExpansion { op: op.name() }))?;
                         e.insert(same);
                     }

@@ -113,6 +113,10 @@ impl Node {
         }
         Ok(Node::make(ty, NodeKind::Apply { op, inputs: inputs.to_vec() }))
     }
+    /// An id above those of all nodes so far, and not above those of nodes yet to be made by this thread.
+    pub(crate) fn next_id() -> u64 {
+        NEXT.load(Ordering::Relaxed)
+    }
     /// Unique in this process.
     pub fn id(&self) -> u64 {
         self.0.id

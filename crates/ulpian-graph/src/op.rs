@@ -62,6 +62,19 @@ pub enum OpError {
     NotFloating { op: String, dtype: Dtype },
 }
 
+impl OpError {
+    /// The same, of `op`: what a composite's inner op refuses is said of the op that was asked for.
+    pub fn named(mut self, name: &str) -> OpError {
+        let (OpError::Dtype { op, .. }
+        | OpError::Shape { op, .. }
+        | OpError::Attribute { op, .. }
+        | OpError::NoGradient { op, .. }
+        | OpError::NotFloating { op, .. }) = &mut self;
+        *op = name.into();
+        self
+    }
+}
+
 /// Whether an op's output depends smoothly on its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Differentiation {
@@ -165,7 +178,8 @@ pub enum Lowering {
     /// `[B.., M, K] x [B.., K, N] -> [B.., M, N]` with equal batch axes; order as `ir::Op::Contract`.
     Contract,
     /// Inputs (data, index): `out[a.., i.., b..] = data[a.., index[i..], b..]` with `axis` = rank of `a`. An index
-    /// outside 0..extent reads nothing, and with `check` is an error after the run. `None` is for an index made from
+    /// outside 0..extent reads nothing, and with `check` is an error after the run, whatever of the result is used
+    /// later: all indices are checked, those of a part that is cut off too. `None` is for an index made from
     /// one that is checked in the same graph and lies inside when that one does.
     Gather {
         axis: usize,

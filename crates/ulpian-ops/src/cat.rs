@@ -3,7 +3,7 @@
 use crate::bounds::{exact, just_outside};
 use crate::compare::lt;
 use crate::create::{constant, positions};
-use crate::error::{attribute_error, axis_of, dtype_error, front_axis, shape_error};
+use crate::error::{attribute_error, axis_of, dtype_error, front_axis, in_name_of, shape_error};
 use crate::movement::{lead_all, narrow, pad, unsqueeze};
 use crate::sample::{host, nasty, sample, wave};
 use crate::select::select;
@@ -105,7 +105,8 @@ impl Op for Cat {
     fn lowering(&self, _: &[TensorType], _: &TensorType) -> Lowering {
         Lowering::Expand
     }
-    /// Each part padded to the whole, chosen by position: bits are moved, never added.
+    /// Each part padded to the whole, chosen by position: bits are moved, never added. Parts without elements as well:
+    /// what they are made from is checked.
     fn expand(&self, inputs: &[Node]) -> Result<Option<Node>, OpError> {
         let types: Vec<TensorType> = inputs.iter().map(|n| n.ty().clone()).collect();
         let shape = self.infer(&types)?.shape;
@@ -113,9 +114,6 @@ impl Op for Cat {
         let (mut out, mut start): (Option<Node>, usize) = (None, 0);
         for x in inputs {
             let n = x.shape()[self.axis];
-            if n == 0 {
-                continue;
-            }
             let (mut low, mut high) = (vec![0; shape.len()], vec![0; shape.len()]);
             low[self.axis] = start;
             high[self.axis] = total - start - n;
@@ -173,5 +171,6 @@ pub fn cat(parts: &[Node], axis: isize) -> Result<Node, OpError> {
 pub fn stack(parts: &[Node], axis: isize) -> Result<Node, OpError> {
     let rank = parts.first().map_or(0, |p| p.shape().len());
     let at = axis_of("stack", axis, rank + 1)? as isize;
-    cat(&parts.iter().map(|p| unsqueeze(p, at)).collect::<Result<Vec<_>, _>>()?, at)
+    let parts = parts.iter().map(|p| unsqueeze(p, at)).collect::<Result<Vec<_>, _>>();
+    in_name_of("stack", parts.and_then(|parts| cat(&parts, at)))
 }

@@ -37,6 +37,11 @@ pub(crate) fn arity(op: &str, given: &[TensorType], n: usize) -> Result<(), OpEr
     Err(attribute_error(op, "number of inputs", given.len(), &format!("takes {n}")))
 }
 
+/// What a function made of others refuses, in its own name.
+pub(crate) fn in_name_of<T>(op: &str, made: Result<T, OpError>) -> Result<T, OpError> {
+    made.map_err(|e| e.named(op))
+}
+
 /// For the items that an op's `differentiation` says are never called.
 pub(crate) fn no_gradient(op: &str, reason: &str) -> OpError {
     OpError::NoGradient { op: op.into(), reason: reason.into() }

@@ -11,9 +11,9 @@ use crate::bitwise::bitwise_and;
 use crate::bounds::{depth, exact, flush_loss, just_outside, unit};
 use crate::cast::cast;
 use crate::compare::{eq, gt, le, logical_and, logical_or, lt, ne};
-use crate::create::{constant, iota, like, positions, zeros};
+use crate::create::{constant, iota, like, positions};
 use crate::error::{arity, attribute_error, axis_of, dtype_error, front_axis, no_gradient, shape_error};
-use crate::movement::{expand, narrow, pad, permute, reshape, size};
+use crate::movement::{expand, narrow, pad, permute, reshape, size, zeros_from};
 use crate::order::{maximum, minimum};
 use crate::reduce::{in_single, sum_kept};
 use crate::sample::{FLOATS, host, nasty, sample, wave};
@@ -306,7 +306,8 @@ impl Op for IndexAdd {
         let n = index.ty().len();
         let out = self.infer(&[inputs[0].ty().clone(), index.ty().clone()])?;
         if n == 0 {
-            return Ok(Some(zeros(out.dtype, &out.shape)));
+            let index = zeros_from(&cast(index, out.dtype)?, &out.shape)?;
+            return Ok(Some(add(&zeros_from(&inputs[0], &out.shape)?, &index)?));
         }
         let index = self.check.map_or(Ok(index.clone()), |c| within(index, self.extent, c))?;
         if out.is_empty() {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use ulpian::{Device, Dtype, Result, Tensor, grad, open, vjp, vmap};
+use ulpian_graph::native::evaluate;
 use ulpian_graph::{Check, GraphError};
 use ulpian_ops::{Reduction, gather, index_add, nll, one_hot};
 
@@ -82,6 +83,58 @@ fn indices_into_nothing_and_of_nothing_are_reported_too() {
     let none = Tensor::from_slice::<i32>(&d, &[0], &[]).unwrap();
     assert_eq!(f32s(&d, &[0]).index_select(0, &none).unwrap().numel(), 0);
     assert_eq!(f32s(&d, &[0]).index_select(0, &none).unwrap().to_vec::<f32>().unwrap(), [0f32; 0]);
+}
+
+#[test]
+fn an_index_whose_element_is_left_out_is_reported_on_every_path() {
+    type Made = fn(&Tensor, &Tensor) -> Result<Tensor>;
+    // The index is bad in the last row of y.
+    let cases: [(&str, Made); 14] = [
+        ("narrowed to good rows", |y, _| y.narrow(0, 0, 2)),
+        ("narrowed to nothing", |y, _| y.narrow(0, 0, 0)),
+        ("nothing, padded", |y, _| y.narrow(0, 0, 0)?.pad(&[0, 0], &[2, 0], 0.0)),
+        ("nothing, summed", |y, _| y.narrow(0, 0, 0)?.sum(&[], false)),
+        ("nothing, averaged", |y, _| y.narrow(0, 0, 0)?.mean(&[0], false)),
+        ("nothing, joined", |y, x| Tensor::cat(&[&y.narrow(0, 0, 0)?, x], 0)),
+        ("nothing, joined behind", |y, x| Tensor::cat(&[x, &y.narrow(0, 0, 0)?], 0)),
+        ("nothing, stacked", |y, _| {
+            let y = y.narrow(0, 0, 0)?;
+            Tensor::stack(&[&y, &y], 0)
+        }),
+        ("nothing, multiplied", |y, x| y.narrow(0, 0, 0)?.t()?.matmul(&x.narrow(0, 0, 0)?)?.add_scalar(1.0)),
+        ("nothing, in softmax", |y, _| y.narrow(1, 0, 0)?.softmax(0)),
+        ("nothing, in log_softmax", |y, _| y.narrow(0, 0, 0)?.log_softmax(1)),
+        ("nothing, added by index", |y, _| {
+            let index = Tensor::from_slice::<i32>(y.device(), &[0], &[])?;
+            Ok(Tensor::from_node(index_add(y.narrow(0, 0, 0)?.node(), index.node(), 0, 3)?, y.device()))
+        }),
+        ("nothing, chosen from", |y, x| {
+            let none = y.narrow(0, 0, 0)?.pad(&[0, 0], &[3, 0], 1.0)?;
+            Tensor::where_(&x.eq(x)?, x, &none)
+        }),
+        ("nothing, as a gradient's weight", |y, x| {
+            let x0 = x.narrow(0, 0, 0)?;
+            Ok(grad(&x0.mul(&y.narrow(0, 0, 0)?)?.sum(&[], false)?, &[x])?.swap_remove(0))
+        }),
+    ];
+    for d in devices() {
+        let x = f32s(&d, &[3, 2]);
+        let index = Tensor::from_slice(&d, &[4], &[0i32, 2, 1, 9]).unwrap();
+        for (name, made) in cases {
+            let result = made(&x.index_select(0, &index).unwrap(), &x).unwrap();
+            let node = result.node();
+            let bad = |e: GraphError| {
+                let GraphError::IndexOutOfRange { check, index, extent, .. } = &e else {
+                    panic!("{name}: {e}")
+                };
+                assert_eq!((check.op, *index, *extent), ("index_select", 9, 3), "{name}");
+            };
+            bad(evaluate(node, &[]).unwrap_err());
+            let apart = ulpian_graph::Options { fuse: false, ..Default::default() };
+            bad(ulpian_graph::read(node, &d, apart).unwrap_err());
+            refused(Ok(result), ("index_select", "index", 9, Some(3), 3));
+        }
+    }
 }
 
 #[test]

@@ -138,7 +138,7 @@ impl Output<'_> {
     pub(crate) fn too_large(&self, op: Id, why: String) -> GraphError {
         let v = &self.graph.values[op];
         let shapes = v.operands().into_iter().map(|a| self.graph.ty(a).to_string()).collect();
-        GraphError::from(BuildError::TooLarge { op: v.name, shapes, ty: v.ty.to_string(), why })
+        GraphError::from(BuildError::TooLarge { op: v.asked, shapes, ty: v.ty.to_string(), why })
     }
     /// Runs `f` for `first` or for parts of it that together are it, in order. False, and nothing is kept, where a
     /// part can be cut no more.

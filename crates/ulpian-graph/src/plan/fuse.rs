@@ -59,6 +59,8 @@ pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
     }
     let mut output = vec![false; n];
     graph.outputs.iter().for_each(|&o| output[o] = true);
+    let mut unread = vec![false; n];
+    graph.unread.iter().for_each(|&g| unread[g] = true);
     let mut epilogue_of: Vec<Option<Id>> = vec![None; n];
     // The kernels a value is computed in.
     let mut kernels: Vec<Vec<Id>> = vec![vec![]; n];
@@ -91,7 +93,7 @@ pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
     }
     for id in (0..n).rev() {
         let v = &graph.values[id];
-        if matches!(v.def, Def::Input(_)) || users[id].is_empty() && !output[id] {
+        if matches!(v.def, Def::Input(_)) || users[id].is_empty() && !output[id] && !unread[id] {
             continue;
         }
         f.live[id] = true;
@@ -118,6 +120,7 @@ pub fn decide(graph: &Graph, fuse: bool) -> Fusion {
             Def::Fill(_) => {}
             _ if !fuse => own(&mut f, "fusion is off"),
             _ if output[id] => own(&mut f, "an output"),
+            _ if unread[id] => own(&mut f, "nothing reads it, but its indices are checked"),
             Def::Move { .. } if moves[id] == MOST_MOVES => own(&mut f, "a long row of movements"),
             Def::Move { .. } => {}
             Def::Map { .. } if fuse && constant[id] => {

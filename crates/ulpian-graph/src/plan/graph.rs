@@ -52,6 +52,8 @@ pub struct Value {
     pub def: Def,
     /// The op's name, for people.
     pub name: &'static str,
+    /// The op that was asked for: of a composite's inner ops the composite.
+    pub asked: &'static str,
     /// Of a gather: its indices are checked, and named so.
     pub check: Option<Check>,
 }
@@ -71,6 +73,9 @@ pub struct Graph {
     pub values: Vec<Value>,
     pub inputs: Vec<(Id, Source)>,
     pub outputs: Vec<Id>,
+    /// Gathers with a check that no output needs, since what they were for has no elements. Their indices are checked
+    /// all the same: whether an index is an error does not depend on what becomes of the element it names.
+    pub unread: Vec<Id>,
 }
 
 /// What went wrong while reading the graph.
@@ -110,7 +115,13 @@ enum Visit {
 impl Graph {
     /// Reads the graph behind `outputs`. `given` says which nodes are inputs; they are not looked behind.
     pub fn build(outputs: &[Node], given: &HashMap<u64, usize>) -> Result<Graph, BuildError> {
-        let mut b = Builder { graph: Graph::default(), known: HashMap::new(), of: HashMap::new() };
+        let mut b = Builder {
+            graph: Graph::default(),
+            known: HashMap::new(),
+            of: HashMap::new(),
+            expansions: vec![],
+            asked: "",
+        };
         let mut stack: Vec<Visit> = outputs.iter().rev().cloned().map(Visit::Enter).collect();
         // Keeps nodes made by `expand` alive, so that no id is used twice.
         let mut held = vec![];
@@ -128,6 +139,7 @@ impl Graph {
                             return Err(BuildError::Unbound { ty: node.ty().to_string() });
                         }
                         NodeKind::Leaf(Leaf::Fill(bits)) => {
+                            b.asked = b.asked_for(&node, "fill");
                             let id = b.fill(node.ty(), *bits);
                             b.of.insert(node.id(), id);
                         }
@@ -139,7 +151,9 @@ impl Graph {
                             let types: Vec<TensorType> = inputs.iter().map(|n| n.ty().clone()).collect();
                             let lowering = op.lowering(&types, node.ty());
                             if let Lowering::Expand = lowering {
-                                let Some(same) = op.expand(inputs)? else {
+                                let asked = b.asked_for(&node, op.name());
+                                b.expansions.push((Node::next_id(), asked));
+                                let Some(same) = op.expand(inputs).map_err(|e| e.named(asked))? else {
                                     return Err(BuildError::NoExpansion { op: op.name() });
                                 };
                                 held.push(same.clone());
@@ -164,6 +178,7 @@ impl Graph {
                     if let NodeKind::Apply { op, inputs } = node.kind() {
                         let args: Vec<Id> = inputs.iter().map(|n| b.of[&n.id()]).collect();
                         let key = format!("{}|{}|{args:?}|{:?}", op.name(), op.attributes(), node.ty());
+                        b.asked = b.asked_for(&node, op.name());
                         let id = b.add(op.name(), node.ty(), lowering, args, key);
                         b.of.insert(node.id(), id);
                     }
@@ -172,16 +187,37 @@ impl Graph {
         }
         b.graph.outputs = outputs.iter().map(|n| b.graph.behind_reshapes(b.of[&n.id()])).collect();
         b.graph.turn_products();
+        b.graph.unread = b.graph.unread_checks();
         for v in &b.graph.values {
             let bytes =
                 v.ty.shape.iter().fold(v.ty.dtype.size() as u128, |n, &e| n.saturating_mul(e as u128));
             if bytes > MOST_BYTES {
                 let shapes = v.operands().into_iter().map(|a| b.graph.ty(a).to_string()).collect();
                 let why = "it has more than 2^48 bytes".into();
-                return Err(BuildError::TooLarge { op: v.name, shapes, ty: v.ty.to_string(), why });
+                return Err(BuildError::TooLarge { op: v.asked, shapes, ty: v.ty.to_string(), why });
             }
         }
         Ok(b.graph)
+    }
+    fn unread_checks(&self) -> Vec<Id> {
+        if self.values.iter().all(|v| v.check.is_none()) {
+            return vec![];
+        }
+        let mut needed = vec![false; self.values.len()];
+        self.outputs.iter().for_each(|&o| needed[o] = true);
+        // Operands come before their users; what an unread gather reads is needed too.
+        let mut unread = vec![];
+        for (id, v) in self.values.iter().enumerate().rev() {
+            if !needed[id] && v.check.is_some() {
+                unread.push(id);
+                needed[id] = true;
+            }
+            if needed[id] {
+                v.operands().into_iter().for_each(|a| needed[a] = true);
+            }
+        }
+        unread.reverse();
+        unread
     }
     /// Elements of the largest value.
     pub fn largest(&self) -> u64 {
@@ -233,7 +269,7 @@ impl Graph {
                         let mut perm: Vec<usize> = (0..rank).collect();
                         perm.swap(rank - 2, rank - 1);
                         let def = Def::Move { src: at[x], how: Movement::Permute(perm) };
-                        values.push(Value { ty, def, name: "transpose", check: None });
+                        values.push(Value { ty, def, name: "transpose", asked: "matmul", check: None });
                         values.len() - 1
                     };
                     let (b, a) = (transposed(b, &mut values), transposed(a, &mut values));
@@ -270,14 +306,26 @@ struct Builder {
     /// Equal values, by text.
     known: HashMap<String, Id>,
     of: HashMap<u64, Id>,
+    /// The first node id that each expansion may have made, ascending, and the op that was asked for.
+    expansions: Vec<(u64, &'static str)>,
+    /// What [`Value::asked`] is for the values now made.
+    asked: &'static str,
 }
 
 impl Builder {
+    /// The op that `node`, of op `name`, was made for. Ids only grow, and while a graph is built only expansions make
+    /// its nodes: each is of the last expansion that began before it, or of none.
+    fn asked_for(&self, node: &Node, name: &'static str) -> &'static str {
+        let before = self.expansions.partition_point(|e| e.0 <= node.id());
+        before.checked_sub(1).map_or(name, |i| self.expansions[i].1)
+    }
     fn push(&mut self, name: &'static str, ty: &TensorType, def: Def) -> Id {
-        self.graph.values.push(Value { ty: ty.clone(), def, name, check: None });
+        let asked = if self.asked.is_empty() { name } else { self.asked };
+        self.graph.values.push(Value { ty: ty.clone(), def, name, asked, check: None });
         self.graph.values.len() - 1
     }
     fn input(&mut self, node: &Node, source: Source) -> Id {
+        self.asked = "";
         let id = self.push("input", node.ty(), Def::Input(self.graph.inputs.len()));
         self.graph.inputs.push((id, source));
         id

@@ -112,7 +112,7 @@ pub fn plan(outputs: &[Node], given: &HashMap<u64, usize>, options: &Options) ->
     }
     let mut dtypes: BTreeMap<Dtype, &'static str> = BTreeMap::new();
     for (_, v) in graph.values.iter().enumerate().filter(|&(id, _)| fusion.live[id]) {
-        dtypes.entry(v.ty.dtype).or_insert(v.name);
+        dtypes.entry(v.ty.dtype).or_insert(v.asked);
     }
     for (id, _) in &graph.inputs {
         dtypes.entry(graph.dtype(*id)).or_insert("input");

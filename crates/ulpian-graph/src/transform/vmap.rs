@@ -90,7 +90,7 @@ fn rebuild(outputs: &[Node], mut known: HashMap<u64, Image>) -> Result<Vec<Image
                     let node = if same { node.clone() } else { Node::apply(op.clone(), &nodes)? };
                     Image { node, mapped: false }
                 } else {
-                    match op.batch(&nodes, &mapped)? {
+                    match op.batch(&nodes, &mapped).map_err(|e| e.named(op.name()))? {
                         BatchRule::Node(node) => Image { node, mapped: true },
                         BatchRule::Expand => expanded(op.as_ref(), inputs, &images)?,
                     }
@@ -105,7 +105,7 @@ fn rebuild(outputs: &[Node], mut known: HashMap<u64, Image>) -> Result<Vec<Image
 /// A composite by way of its expansion, written over fresh symbols so that nothing behind its inputs is entered.
 fn expanded(op: &dyn crate::Op, inputs: &[Node], images: &[Image]) -> Result<Image, OpError> {
     let symbols: Vec<Node> = inputs.iter().map(|i| Node::placeholder(i.ty().clone())).collect();
-    let Some(body) = op.expand(&symbols)? else {
+    let Some(body) = op.expand(&symbols).map_err(|e| e.named(op.name()))? else {
         return Err(OpError::Attribute {
             op: op.name().into(),
             attribute: "batch".into(),
@@ -115,6 +115,6 @@ fn expanded(op: &dyn crate::Op, inputs: &[Node], images: &[Image]) -> Result<Ima
     };
     let known = symbols.iter().zip(images).map(|(s, i)| (s.id(), i.clone())).collect();
     // One output in, one image out.
-    let image = rebuild(std::slice::from_ref(&body), known)?.swap_remove(0);
+    let image = rebuild(std::slice::from_ref(&body), known).map_err(|e| e.named(op.name()))?.swap_remove(0);
     Ok(image)
 }

@@ -42,7 +42,7 @@ impl Tensor {
     }
     /// Repeated to `shape` by broadcasting. `torch.broadcast_to`.
     pub fn expand(&self, shape: &[usize]) -> Result<Tensor> {
-        Ok(self.beside(ulpian_ops::broadcast_to(&self.node, shape)?))
+        Ok(self.beside(ulpian_ops::broadcast_to(&self.node, shape).map_err(|e| e.named("expand"))?))
     }
     /// A new axis of extent 1.
     pub fn unsqueeze(&self, axis: isize) -> Result<Tensor> {
