@@ -14,7 +14,7 @@ use ulpian_num::Dtype;
 /// How to open the CPU. `ULPIAN_THREADS` and `ULPIAN_ISA` (avx512, avx2, neon, scalar) override what is left open here.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Threads to use; all of the machine's when `None`.
+    /// Threads to use, 1 to 1,024; all of the machine's when `None`.
     pub threads: Option<usize>,
     /// Instruction set; the machine's best when `None`.
     pub isa: Option<Isa>,
@@ -39,6 +39,9 @@ impl std::fmt::Debug for Cpu {
     }
 }
 
+/// More than any machine has; a slip of the keyboard should not start a million.
+const MOST_THREADS: usize = 1024;
+
 fn refused(reason: String) -> DeviceError {
     DeviceError::Refused { device: "cpu".into(), reason }
 }
@@ -47,17 +50,21 @@ impl Cpu {
     /// Opens the CPU and tests its arithmetic.
     ///
     /// # Errors
-    /// [`DeviceError::Refused`] for an instruction set that the machine lacks, a malformed variable, or arithmetic
+    /// [`DeviceError::Refused`] for a number of threads that is not in 1..=1024, an instruction set that the machine lacks, a malformed variable, or arithmetic
     /// that fails the self-test; [`DeviceError::Setting`] for a malformed `ULPIAN_FAULT`.
     pub fn new(options: Options) -> Result<Cpu, DeviceError> {
         let threads = match (options.threads, std::env::var("ULPIAN_THREADS")) {
-            (Some(n), _) => n,
-            (None, Ok(text)) => text
-                .parse()
-                .ok()
-                .filter(|n| (1..=1024).contains(n))
-                .ok_or_else(|| refused(format!("ULPIAN_THREADS={text} is not a number from 1 to 1024")))?,
-            (None, Err(_)) => std::thread::available_parallelism().map_or(1, |n| n.get()),
+            (Some(n), _) if (1..=MOST_THREADS).contains(&n) => n,
+            (Some(n), _) => {
+                let reason = format!("{n} threads were asked for; ask for 1 to {MOST_THREADS}, or for none");
+                return Err(refused(format!("{reason} to use the machine's")));
+            }
+            (None, Ok(text)) => {
+                text.parse().ok().filter(|n| (1..=MOST_THREADS).contains(n)).ok_or_else(|| {
+                    refused(format!("ULPIAN_THREADS={text} is not a number from 1 to {MOST_THREADS}"))
+                })?
+            }
+            (None, Err(_)) => std::thread::available_parallelism().map_or(1, |n| n.get()).min(MOST_THREADS),
         };
         let isa = match (options.isa, std::env::var("ULPIAN_ISA")) {
             (Some(isa), _) => isa,
@@ -71,7 +78,7 @@ impl Cpu {
             return Err(refused(format!("this machine has no {}; use ULPIAN_ISA={best}", isa.name())));
         }
         let fault = FaultPlan::from_env()?.oom.unwrap_or(0);
-        let pool = Pool::new(threads.clamp(1, 1024));
+        let pool = Pool::new(threads);
         let self_test = self_test(isa);
         if let Some((what, _)) = self_test.iter().find(|(_, v)| matches!(v, Verdict::Fail(_))) {
             return Err(refused(format!("the self-test of {what} failed")));

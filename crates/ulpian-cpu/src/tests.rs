@@ -114,6 +114,14 @@ fn bad_launches_are_typed_errors() {
     assert!(matches!(e, DeviceError::Driver { .. }));
     let e = cpu.allocate(u64::MAX).unwrap_err();
     assert!(matches!(e, DeviceError::OutOfMemory { .. }));
+    for threads in [0, 1025, 1_000_000, usize::MAX] {
+        let e = Cpu::new(Options { threads: Some(threads), isa: None }).unwrap_err();
+        assert!(matches!(e, DeviceError::Refused { .. }));
+        assert!(
+            e.to_string().contains(&format!("{threads} threads were asked for; ask for 1 to 1024")),
+            "{e}"
+        );
+    }
     if let Some(isa) = Isa::ALL.into_iter().find(|i| !i.available()) {
         let e = Cpu::new(Options { threads: None, isa: Some(isa) }).unwrap_err();
         assert!(matches!(e, DeviceError::Refused { .. }));

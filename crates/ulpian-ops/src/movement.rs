@@ -19,13 +19,26 @@ fn apply(movement: Movement, x: &Node) -> Result<Node, OpError> {
     Node::apply(Arc::new(Move(movement)), std::slice::from_ref(x))
 }
 
+/// Zeros of a shape, made of a tensor without elements rather than of nothing: what that one is made from may hold an
+/// index to be checked.
+pub(crate) fn zeros_from(nothing: &Node, shape: &[usize]) -> Result<Node, OpError> {
+    if shape.contains(&0) {
+        return reshape(nothing, shape);
+    }
+    let mut none = if shape.is_empty() { vec![1] } else { shape.to_vec() };
+    let mut high = vec![0; none.len()];
+    high[0] = std::mem::take(&mut none[0]);
+    let low = vec![0; none.len()];
+    reshape(&pad(&reshape(nothing, &none)?, &low, &high, 0.0)?, shape)
+}
+
 /// The transpose of a slice: the cotangent's elements back in their places, zeros between.
 fn unslice(ct: &Node, start: &[usize], step: &[isize], input: &[usize]) -> Result<Node, OpError> {
     let mut x = ct.clone();
     for axis in 0..input.len() {
         let (n, len, s) = (input[axis], x.shape()[axis], step[axis].unsigned_abs());
         if len == 0 {
-            return Ok(crate::create::zeros(ct.ty().dtype, input));
+            return zeros_from(&x, input);
         }
         let first = if step[axis] < 0 {
             x = flip(&x, axis as isize)?;

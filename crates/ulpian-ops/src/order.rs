@@ -7,6 +7,7 @@ use crate::arithmetic::{NUMBERS, both, mul, numbers, same_number};
 use crate::bounds::exact;
 use crate::compare::{eq, ge, gt, le, logical_and, logical_not, logical_or, lt, ne};
 use crate::create::{constant, fits, like};
+use crate::error::{attribute_error, in_name_of};
 use crate::lane::{Lane, float, int};
 use crate::pointwise::{pointwise, rules};
 use crate::sample::{self, host, nasty, sample, wave};
@@ -172,23 +173,30 @@ pub fn clamp_by(x: &Node, low: Option<&Node>, high: Option<&Node>) -> Result<Nod
     let dtype = x.ty().dtype;
     let of = |bound: Option<&Node>, end| bound.cloned().unwrap_or_else(|| constant(dtype, &[], end));
     let [least, most] = ends(dtype);
-    clamp_between(x, &of(low, least), &of(high, most))
+    in_name_of("clamp", clamp_between(x, &of(low, least), &of(high, most)))
 }
 
 /// [`clamp_by`] numbers.
 ///
 /// # Errors
-/// A bound that an integer dtype does not hold.
+/// A bound that an integer dtype does not hold, a fraction among them: cut off it would be another bound.
 pub fn clamp(x: &Node, low: Option<f64>, high: Option<f64>) -> Result<Node, OpError> {
     let dtype = x.ty().dtype;
     for bound in [low, high].into_iter().flatten() {
         fits("clamp", dtype, bound)?;
+        if !dtype.is_float() && bound.fract() != 0.0 {
+            let need = format!("must be whole for {dtype}; round it, or cast the input to a floating dtype");
+            return Err(attribute_error("clamp", "bound", bound, &need));
+        }
     }
     let [low, high] = [low, high].map(|b| b.map(|b| constant(dtype, &[], b)));
     clamp_by(x, low.as_ref(), high.as_ref())
 }
 
 /// `x` where it exceeds `least`, else `least`; NaN stays NaN.
+///
+/// # Errors
+/// As [`clamp`]'s.
 pub fn clamp_min(x: &Node, least: f64) -> Result<Node, OpError> {
-    clamp(x, Some(least), None)
+    in_name_of("clamp_min", clamp(x, Some(least), None))
 }

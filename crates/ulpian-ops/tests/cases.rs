@@ -268,6 +268,48 @@ fn shapes_that_do_not_fit_are_named_with_a_remedy() {
     assert!(slice(&zeros(Dtype::F32, &[4]), &[3], &[-2], &[3]).is_err());
 }
 
+#[test]
+fn ranges_of_nothing_and_windows_past_the_end_are_refused_as_by_narrow() {
+    let x = zeros(Dtype::F32, &[4]);
+    for (start, fits) in [(0, true), (4, true), (5, false), (usize::MAX, false)] {
+        assert_eq!(narrow(&x, 0, start, 0).is_ok(), fits, "narrow from {start}");
+        for step in [1, -1, 3] {
+            assert_eq!(slice(&x, &[start], &[step], &[0]).is_ok(), fits, "slice from {start} by {step}");
+        }
+    }
+    let e = slice(&x, &[5], &[1], &[0]).unwrap_err().to_string();
+    assert!(e.starts_with("slice") && e.contains("0..4"), "{e}");
+    // Five windows of two reach six places, by steps of two ten.
+    let windows = zeros(Dtype::F32, &[5, 2]);
+    assert!(unwindow(&windows, 0, 6, 1, 1).is_ok() && unwindow(&windows, 0, 10, 2, 1).is_ok());
+    for (length, stride, dilation) in
+        [(5, 1, 1), (9, 2, 1), (6, 1, 2), (0, 1, 1), (usize::MAX, usize::MAX, 1), (9, 1, usize::MAX)]
+    {
+        let e = unwindow(&windows, 0, length, stride, dilation).unwrap_err().to_string();
+        assert!(e.starts_with("unwindow") && e.contains("inside the length; make it longer"), "{e}");
+    }
+    assert!(unwindow(&zeros(Dtype::F32, &[0, 2]), 0, 0, 1, 1).is_ok());
+    assert!(unwindow(&zeros(Dtype::F32, &[2, 0]), 0, 1, 1, 1).is_ok());
+}
+
+#[test]
+fn bounds_with_a_fraction_do_not_hold_integers() {
+    for d in [Dtype::U8, Dtype::I32, Dtype::I64] {
+        let x = zeros(d, &[2]);
+        for (name, e) in [
+            ("clamp_min", clamp_min(&x, 0.5).unwrap_err()),
+            ("clamp", clamp(&x, Some(1.0), Some(7.25)).unwrap_err()),
+            ("clamp", clamp(&x, Some(f64::NAN), None).unwrap_err()),
+        ] {
+            assert!(e.to_string().starts_with(&format!("{name}: ")), "{e}");
+        }
+        let e = clamp_min(&x, 0.5).unwrap_err().to_string();
+        assert!(e.contains("0.5") && e.contains("cast the input"), "{e}");
+        assert!(clamp_min(&x, 3.0).is_ok());
+    }
+    check(clamp_min(&f32s(&[0.25, 0.75]), 0.5), &[0.5, 0.75]);
+}
+
 /// The dtype of the places that a gather reads, which is `n` or its one operand.
 fn places(n: &Node) -> Dtype {
     let NodeKind::Apply { op, inputs } = n.kind() else { panic!("{n:?}") };

@@ -1,6 +1,6 @@
 //! The op of a [`Movement`]: shapes, index map, transposes. All are linear; the builder functions are one level up.
 
-use super::{apply, apply_slice, lead_all, pad, permute, reshape, unslice, unwindow, window};
+use super::{apply, apply_slice, lead_all, permute, reshape, unslice, unwindow, window};
 use crate::bounds::{exact, just_outside};
 use crate::error::{arity, attribute_error, front_axis, no_gradient, shape_error};
 use crate::reduce::sum_kept;
@@ -101,7 +101,9 @@ impl Move {
                     // Wide enough for any three words.
                     let last = start[axis] as i128 + (len[axis] as i128 - 1) * step[axis] as i128;
                     let fits = start[axis] < n && (0..n as i128).contains(&last);
-                    if step[axis] == 0 || len[axis] != 0 && !fits {
+                    // Nothing may be taken from the end, as by `narrow`, and from no place beyond.
+                    let fits = if len[axis] == 0 { start[axis] <= n } else { fits };
+                    if step[axis] == 0 || !fits {
                         let value = format!("start {} step {} len {}", start[axis], step[axis], len[axis]);
                         let need =
                             format!("must stay inside 0..{n} on axis {axis}, with a step other than 0");
@@ -140,6 +142,17 @@ impl Move {
                     let value = format!("axis {axis} stride {stride} dilation {dilation}");
                     let need = "an axis before the last (the windows), positive stride and dilation";
                     return Err(attribute_error(name, "window", value, need));
+                }
+                let (positions, size) = (s[axis], s[s.len() - 1]);
+                let reach = |n: usize, step: usize| n.saturating_sub(1).checked_mul(step);
+                let last = reach(positions, stride).zip(reach(size, dilation));
+                let last = last.and_then(|(p, k)| p.checked_add(k));
+                if positions > 0 && size > 0 && last.is_none_or(|last| last >= length) {
+                    let value = format!("length {length} stride {stride} dilation {dilation}");
+                    let need = format!(
+                        "{positions} windows of {size} must lie inside the length; make it longer, or narrow the input"
+                    );
+                    return Err(attribute_error(name, "window", value, &need));
                 }
                 let mut out = s.clone();
                 out[axis] = length;
@@ -308,17 +321,12 @@ impl Op for Move {
             }
             &Movement::Unwindow { axis, stride, dilation, .. } => {
                 // Output (l, k) came from input (p, k) with l = p*stride + k*dilation: windows of the cotangent hold
-                // (p, k, k') and the diagonal k = k' is meant. Positions that reach past the end saw nothing.
+                // (p, k, k') and the diagonal k = k' is meant.
                 let (rank, size) = (input.len(), input[input.len() - 1]);
-                let reach = size.saturating_sub(1) * dilation + 1 + input[axis].saturating_sub(1) * stride;
                 if size == 0 || input[axis] == 0 {
                     return Ok(crate::create::zeros(cotangent.ty().dtype, input));
                 }
-                let have = cotangent.shape()[axis];
-                let mut high = vec![0; rank];
-                high[axis] = reach.saturating_sub(have);
-                let padded = pad(cotangent, &vec![0; rank], &high, 0.0)?;
-                let windows = window(&padded, axis, size, stride, dilation)?;
+                let windows = window(cotangent, axis, size, stride, dilation)?;
                 let mut flat = windows.shape()[..rank].to_vec();
                 flat[rank - 1] = size * size;
                 let flat = reshape(&windows, &flat)?;
@@ -439,7 +447,8 @@ impl Op for Move {
                 put(u(1, 7, 1, 1), &[2, 5, 3]);
                 put(u(0, 8, 2, 1), &[3, 2, 2]);
                 put(u(1, 9, 2, 2), &[2, 3, 3]);
-                put(u(0, 3, 1, 1), &[5, 2]);
+                put(u(0, 6, 1, 1), &[5, 2]);
+                put(u(0, 3, 1, 1), &[0, 2]);
             }
         }
         out

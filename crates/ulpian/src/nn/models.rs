@@ -13,9 +13,22 @@ impl Sequential {
         Sequential(vec![])
     }
     /// Adds a module. Its parameters are called `name.…`.
-    pub fn then(mut self, name: &str, module: impl Module + 'static) -> Sequential {
+    ///
+    /// # Errors
+    /// A name that is taken, empty, or has a dot: parameters of two modules could then have one name.
+    pub fn then(mut self, name: &str, module: impl Module + 'static) -> Result<Sequential> {
+        if name.is_empty() || name.contains('.') {
+            return Err(argument(
+                "Sequential: module name",
+                name,
+                "must not be empty nor have a dot; rename it",
+            ));
+        }
+        if self.0.iter().any(|(have, _)| have == name) {
+            return Err(argument("Sequential: module name", name, "is taken; give each module its own"));
+        }
         self.0.push((name.into(), Box::new(module)));
-        self
+        Ok(self)
     }
 }
 
@@ -49,11 +62,11 @@ impl Module for Sequential {
 
 /// `fc1 → relu → fc2`, of `[batch, …]` with `inputs` elements a row.
 pub fn mlp(init: &mut Init, inputs: usize, hidden: usize, classes: usize) -> Result<Sequential> {
-    Ok(Sequential::new()
-        .then("flatten", Flatten)
-        .then("fc1", Linear::new(init, inputs, hidden)?)
-        .then("relu1", Relu)
-        .then("fc2", Linear::new(init, hidden, classes)?))
+    Sequential::new()
+        .then("flatten", Flatten)?
+        .then("fc1", Linear::new(init, inputs, hidden)?)?
+        .then("relu1", Relu)?
+        .then("fc2", Linear::new(init, hidden, classes)?)
 }
 
 /// `conv1 → relu → pool → conv2 → relu → pool → fc1 → relu → fc2` of `[batch, 1, height, width]`: convolutions 3×3 to
@@ -64,15 +77,15 @@ pub fn cnn(init: &mut Init, height: usize, width: usize, classes: usize) -> Resu
     }
     let pooled = (height / 4).checked_mul(width / 4).and_then(|n| n.checked_mul(32));
     let pooled = pooled.ok_or_else(|| argument("cnn: image", (height, width), "has too many pixels"))?;
-    Ok(Sequential::new()
-        .then("conv1", Conv2d::new(init, 1, 16, 3, 1)?)
-        .then("relu1", Relu)
-        .then("pool1", MaxPool2d { size: 2 })
-        .then("conv2", Conv2d::new(init, 16, 32, 3, 1)?)
-        .then("relu2", Relu)
-        .then("pool2", MaxPool2d { size: 2 })
-        .then("flatten", Flatten)
-        .then("fc1", Linear::new(init, pooled, 64)?)
-        .then("relu3", Relu)
-        .then("fc2", Linear::new(init, 64, classes)?))
+    Sequential::new()
+        .then("conv1", Conv2d::new(init, 1, 16, 3, 1)?)?
+        .then("relu1", Relu)?
+        .then("pool1", MaxPool2d { size: 2 })?
+        .then("conv2", Conv2d::new(init, 16, 32, 3, 1)?)?
+        .then("relu2", Relu)?
+        .then("pool2", MaxPool2d { size: 2 })?
+        .then("flatten", Flatten)?
+        .then("fc1", Linear::new(init, pooled, 64)?)?
+        .then("relu3", Relu)?
+        .then("fc2", Linear::new(init, 64, classes)?)
 }
