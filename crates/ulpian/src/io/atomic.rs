@@ -25,6 +25,7 @@ pub enum WriteError {
 
 /// Writes `bytes` to `path` through a temporary file beside it that is flushed to the disk and then renamed. On any
 /// error the temporary file is removed and `path` is as it was. A symbolic link is followed, a device or folder refused.
+/// What killed runs that wrote to the same path left beside it is removed.
 ///
 /// The environment variable `ULPIAN_FAULT=disk:N` makes every write fail as a full disk does after N bytes: for tests
 /// of what a program does then. (The variable's other entries are faults of devices: [`ulpian_kernel::faults`].)
@@ -68,6 +69,7 @@ fn write_limited(path: &Path, bytes: &[u8], limit: Option<u64>) -> Result<(), Wr
     let fail =
         |step: &'static str| move |source: io::Error| WriteError::Io { path: path.into(), step, source };
     let (target, folder, permissions) = target(path)?;
+    remove_leftovers(&target, &folder);
     let (mut file, temporary) = temporary(path, &target, &folder)?;
     let temporary_path = temporary.0.as_deref().unwrap_or(&folder);
     let mut written = 0u64;
@@ -125,7 +127,11 @@ fn temporary(path: &Path, target: &Path, folder: &Path) -> Result<(File, Tempora
         file.push(end);
         let at = folder.join(file);
         match OpenOptions::new().write(true).create_new(true).open(&at) {
-            Ok(file) => return Ok((file, Temporary(Some(at)))),
+            Ok(file) => {
+                // Says that the file has an owner, to whom looks; without locks its process number says it alone.
+                let _ = file.try_lock();
+                return Ok((file, Temporary(Some(at))));
+            }
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => last = Some(e),
             Err(e) => {
                 last = Some(e);
@@ -135,6 +141,35 @@ fn temporary(path: &Path, target: &Path, folder: &Path) -> Result<(File, Tempora
     }
     let source = last.unwrap_or_else(|| io::ErrorKind::AlreadyExists.into());
     Err(WriteError::Io { path: path.into(), step: "create a file in its folder", source })
+}
+
+/// Removes the temporary files beside `target` whose processes are gone: those of its name, and none else. A process is
+/// gone when the machine has none of that number and nobody holds the file's lock, which a process in another container
+/// or on another machine would; where neither can be known the file stays. A failure is no error: there is a next time.
+fn remove_leftovers(target: &Path, folder: &Path) {
+    let (Some(name), Ok(entries)) = (target.file_name(), std::fs::read_dir(folder)) else { return };
+    for entry in entries.flatten() {
+        let file = entry.file_name();
+        let Some(process) = owner(file.as_encoded_bytes(), name.as_encoded_bytes()) else { continue };
+        // Where processes are listed as files. Elsewhere none can be told from one that is gone.
+        let listed = Path::new("/proc/self").exists();
+        if !listed || Path::new("/proc").join(process.to_string()).exists() {
+            continue;
+        }
+        let ordinary = entry.file_type().is_ok_and(|t| t.is_file());
+        let left = ordinary && File::open(entry.path()).is_ok_and(|f| f.try_lock().is_ok());
+        if left {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The process in the name of a temporary file for `target`: `.TARGET.PROCESS-COUNT.tmp`.
+fn owner(file: &[u8], target: &[u8]) -> Option<u32> {
+    let end = file.strip_prefix(b".")?.strip_prefix(target)?.strip_prefix(b".")?.strip_suffix(b".tmp")?;
+    let (process, count) = std::str::from_utf8(end).ok()?.split_once('-')?;
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    (digits(process) && digits(count)).then(|| process.parse().ok())?
 }
 
 fn is_full(e: &io::Error) -> bool {
@@ -223,6 +258,30 @@ mod tests {
         assert_eq!(std::fs::read(folder.0.join("weights")).unwrap(), b"new");
         assert_eq!(folder.names().len(), names.len() + 1);
         assert!(names.iter().all(|n| std::fs::read(folder.0.join(n)).unwrap() == b"left"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_killed_runs_left_is_removed_and_what_has_an_owner_stays() {
+        let folder = Folder::new("stale");
+        // Above every number that the kernel gives to a process.
+        let gone = 1u32 << 23;
+        let (left, other) = (format!(".weights.{gone}-0.tmp"), format!(".others.{gone}-0.tmp"));
+        let (mine, odd) = (format!(".weights.{}-7.tmp", std::process::id()), format!(".weights.{gone}.tmp"));
+        let held = format!(".weights.{gone}-1.tmp");
+        for name in [&left, &other, &mine, &odd, &held] {
+            std::fs::write(folder.0.join(name), b"left").unwrap();
+        }
+        let lock = File::open(folder.0.join(&held)).unwrap();
+        lock.try_lock().unwrap();
+        write_limited(&folder.0.join("weights"), b"new", None).unwrap();
+        let mut stay = vec![other, mine, odd, held.clone(), "weights".into()];
+        stay.sort();
+        assert_eq!(folder.names(), stay);
+        drop(lock);
+        write_limited(&folder.0.join("weights"), b"newer", None).unwrap();
+        assert!(!folder.0.join(held).exists());
+        assert_eq!(folder.names().len(), 4);
     }
 
     #[test]
