@@ -94,7 +94,13 @@ fn functions(names: &[String]) -> Result<Vec<Func>, Box<dyn Error>> {
 /// Where proofs are noted when no file is named; `None` where there is no cache folder.
 fn default_state() -> Option<PathBuf> {
     let folder = ulpian_vulkan::options::cache_folder()?;
-    std::fs::create_dir_all(&folder).ok()?;
+    if let Err(e) = std::fs::create_dir_all(&folder) {
+        let folder = folder.display();
+        eprintln!(
+            "note: {folder} is no folder to note proofs in ({e}); set ULPIAN_CACHE to one, or give --state"
+        );
+        return None;
+    }
     Some(folder.join("prove.json"))
 }
 

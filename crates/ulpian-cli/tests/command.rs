@@ -78,6 +78,45 @@ fn saved_weights_are_safetensors_and_those_that_were_hashed() {
 }
 
 #[test]
+fn kernels_are_dumped_from_every_device() {
+    let folder = Folder::new("dump");
+    for device in if no_vulkan() { &["cpu"][..] } else { &["cpu", "vulkan:0"] } {
+        let dump = folder.join(&device.replace(':', "-"));
+        let args = ["numerics", "--count", "1000", "--device", device];
+        ulpian(&folder, &args, &[("ULPIAN_DUMP", dump.to_str().unwrap())]).succeeded();
+        let names: Vec<String> = std::fs::read_dir(&dump)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        let ends = |end: &str| names.iter().filter(|n| n.ends_with(end)).count();
+        assert!(ends(".ir") > 0, "{device}: {names:?}");
+        assert_eq!(ends(".spv"), if *device == "cpu" { 0 } else { ends(".ir") }, "{device}: {names:?}");
+        let ir = names.iter().find(|n| n.ends_with(".ir")).unwrap();
+        let text = std::fs::read_to_string(dump.join(ir)).unwrap();
+        let hash = text.lines().next().unwrap().strip_prefix("; sha256 ").unwrap();
+        assert!(ir.contains(hash) && text.lines().count() > 3, "{ir}: {text}");
+    }
+    let file = folder.join("a-file");
+    std::fs::write(&file, "here stands a file").unwrap();
+    let run = ulpian(&folder, &["devices"], &[("ULPIAN_DUMP", file.to_str().unwrap())]);
+    assert!(run.err.contains("ULPIAN_DUMP=") || run.out.contains("ULPIAN_DUMP="), "{}{}", run.out, run.err);
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_said_once() {
+    if no_vulkan() {
+        return;
+    }
+    let folder = Folder::new("no-cache");
+    let args = ["numerics", "--count", "1000", "--device", "vulkan:0"];
+    let run = ulpian(&folder, &args, &[("ULPIAN_CACHE", "/dev/null")]).succeeded();
+    assert_eq!(run.err.matches("the cache in /dev/null").count(), 1, "{}", run.err);
+    assert!(run.err.contains("set ULPIAN_CACHE to a folder, or to 0 for none"), "{}", run.err);
+    let run = ulpian(&folder, &args, &[("ULPIAN_CACHE", "0")]).succeeded();
+    assert!(!run.err.contains("cache"), "{}", run.err);
+}
+
+#[test]
 fn devices_are_listed_as_json() {
     let folder = Folder::new("devices");
     let run = ulpian(&folder, &["devices", "--json"], &[]).succeeded();

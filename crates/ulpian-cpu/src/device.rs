@@ -4,6 +4,7 @@ use crate::gemm::Stop;
 use crate::memory::{Block, Heap};
 use crate::pool::Pool;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use ulpian_kernel::device::{Binding, Device, DeviceError, DeviceFacts, Launch, Memory, Verdict};
@@ -31,6 +32,8 @@ pub struct Cpu {
     pub(crate) packed: crate::gemm::Packed,
     /// Allocations until a planted failure; none when 0.
     fault: AtomicU64,
+    /// See [`ulpian_kernel::dump`].
+    dump: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for Cpu {
@@ -50,8 +53,9 @@ impl Cpu {
     /// Opens the CPU and tests its arithmetic.
     ///
     /// # Errors
-    /// [`DeviceError::Refused`] for a number of threads that is not in 1..=1024, an instruction set that the machine lacks, a malformed variable, or arithmetic
-    /// that fails the self-test; [`DeviceError::Setting`] for a malformed `ULPIAN_FAULT`.
+    /// [`DeviceError::Refused`] for a number of threads that is not in 1..=1024, an instruction set that the machine
+    /// lacks, a malformed variable, or arithmetic that fails the self-test; [`DeviceError::Setting`] for a malformed
+    /// `ULPIAN_FAULT` or `ULPIAN_DUMP`.
     pub fn new(options: Options) -> Result<Cpu, DeviceError> {
         let threads = match (options.threads, std::env::var("ULPIAN_THREADS")) {
             (Some(n), _) if (1..=MOST_THREADS).contains(&n) => n,
@@ -78,6 +82,7 @@ impl Cpu {
             return Err(refused(format!("this machine has no {}; use ULPIAN_ISA={best}", isa.name())));
         }
         let fault = FaultPlan::from_env()?.oom.unwrap_or(0);
+        let dump = ulpian_kernel::dump::folder()?;
         let pool = Pool::new(threads);
         let self_test = self_test(isa);
         if let Some((what, _)) = self_test.iter().find(|(_, v)| matches!(v, Verdict::Fail(_))) {
@@ -111,6 +116,7 @@ impl Cpu {
             scratch,
             packed,
             fault: AtomicU64::new(fault),
+            dump,
         })
     }
 
@@ -140,6 +146,11 @@ impl Cpu {
         }
         let plan =
             Arc::new(Plan::new(&launch.kernel.kernel).map_err(|e| self.kernel_error(launch, e.to_string()))?);
+        if let Some(folder) = &self.dump {
+            ulpian_kernel::dump::write_ir(folder, &launch.kernel).map_err(|e| {
+                self.kernel_error(launch, format!("cannot be dumped to {}: {e}", folder.display()))
+            })?;
+        }
         plans.insert(launch.kernel.hash, plan.clone());
         Ok(plan)
     }

@@ -86,7 +86,8 @@ pub struct DeviceFacts {
 /// Why a device could not do something. Every message names the device and the remedy.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 pub enum DeviceError {
-    #[error("{device}: out of memory asking for {bytes} bytes; free tensors, or use a smaller batch")]
+    /// `bytes` is 0 where the driver wanted memory for itself and does not say how much.
+    #[error("{device}: out of memory {}; free tensors, or use a smaller batch", asking(*bytes))]
     OutOfMemory { device: String, bytes: u64 },
     #[error(
         "{device}: the device was lost ({detail}); results on it are gone, the host and saved files are intact; open the device again"
@@ -109,6 +110,13 @@ pub enum DeviceError {
     Kernel { device: String, kernel: String, detail: String },
     #[error("{device}: {detail}")]
     Driver { device: String, detail: String },
+}
+
+fn asking(bytes: u64) -> String {
+    match bytes {
+        0 => "in its driver".into(),
+        n => format!("asking for {n} bytes"),
+    }
 }
 
 pub trait Device: Send + Sync + fmt::Debug {

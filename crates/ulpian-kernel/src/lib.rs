@@ -10,6 +10,7 @@
 pub const SOURCE_HASH: &str = env!("SOURCE_HASH");
 
 pub mod device;
+pub mod dump;
 pub mod faults;
 pub mod interp;
 pub mod ir;

@@ -2,12 +2,15 @@
 //!
 //! Every file carries a checksum and its whole key; one that does not fit exactly counts as absent and is replaced.
 //! Writes go to a temporary name and are renamed, so a reader sees an old file or a new one. A cache that cannot be
-//! written is not an error: the next run works again for what it could not find. What was not asked for in a season goes.
+//! written is not an error, but said once: the next run works again for what it could not find. What was not asked for in
+//! a season goes.
 
 use sha2::{Digest, Sha256};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
+use ulpian_kernel::dump::hex;
 
 const MAGIC: &[u8; 8] = b"ULPIANC1";
 
@@ -85,23 +88,27 @@ impl Cache {
             .map_or(Ok(()), std::fs::create_dir_all)
             .and_then(|()| std::fs::write(&temporary, &bytes))
             .and_then(|()| std::fs::rename(&temporary, &path));
-        if written.is_err() {
+        if let Err(e) = written {
             let _ = std::fs::remove_file(&temporary);
+            warn_once(&path, &e);
         }
     }
 }
 
-fn unused_for(m: &std::fs::Metadata) -> Duration {
-    m.modified().ok().and_then(|t| t.elapsed().ok()).unwrap_or_default()
+/// Says once in a process that nothing is kept: each run will make anew what it could have found.
+fn warn_once(path: &Path, e: &std::io::Error) {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        let folder = path.parent().unwrap_or(path).display();
+        eprintln!(
+            "ulpian: the cache in {folder} cannot be written ({e}), so kernels are made anew in every run; set \
+             ULPIAN_CACHE to a folder, or to 0 for none"
+        );
+    });
 }
 
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut s, b| {
-        let _ = write!(s, "{b:02x}");
-        s
-    })
+fn unused_for(m: &std::fs::Metadata) -> Duration {
+    m.modified().ok().and_then(|t| t.elapsed().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -154,13 +154,7 @@ impl Context {
     pub fn error(&self, what: &str, result: vk::Result) -> DeviceError {
         match result {
             vk::Result::ERROR_DEVICE_LOST => self.lose(&format!("the driver said so at: {what}")),
-            vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY => {
-                DeviceError::Driver {
-                    device: self.id(),
-                    detail: format!("{what}: the driver is out of memory; free tensors"),
-                }
-            }
-            r => DeviceError::Driver { device: self.id(), detail: format!("{what}: {r}") },
+            r => refusal(self.id(), what, r),
         }
     }
 
@@ -294,6 +288,17 @@ impl Drop for Context {
     }
 }
 
+/// A driver's refusal of `what`, of a device that is not lost. Memory that the driver lacks for itself is out of memory
+/// as that of a tensor is: the remedy is the same.
+pub(crate) fn refusal(device: String, what: &str, result: vk::Result) -> DeviceError {
+    match result {
+        vk::Result::ERROR_OUT_OF_DEVICE_MEMORY
+        | vk::Result::ERROR_OUT_OF_HOST_MEMORY
+        | vk::Result::ERROR_OUT_OF_POOL_MEMORY => DeviceError::OutOfMemory { device, bytes: 0 },
+        r => DeviceError::Driver { device, detail: format!("{what}: {r}") },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -331,5 +336,18 @@ mod tests {
         }
         assert!(crate::instance::validation_messages() > 0);
         println!("counted a mistake");
+    }
+
+    #[test]
+    fn memory_that_a_driver_lacks_is_out_of_memory_wherever_it_is_met() {
+        use vk::Result as R;
+        for r in [R::ERROR_OUT_OF_DEVICE_MEMORY, R::ERROR_OUT_OF_HOST_MEMORY, R::ERROR_OUT_OF_POOL_MEMORY] {
+            let e = refusal("vulkan:0".into(), "making a pipeline", r);
+            assert!(matches!(&e, DeviceError::OutOfMemory { bytes: 0, .. }), "{e}");
+            let text = e.to_string();
+            assert_eq!(text, "vulkan:0: out of memory in its driver; free tensors, or use a smaller batch");
+        }
+        let e = refusal("vulkan:0".into(), "making a pipeline", R::ERROR_UNKNOWN);
+        assert!(matches!(&e, DeviceError::Driver { detail, .. } if detail.starts_with("making a pipeline")));
     }
 }

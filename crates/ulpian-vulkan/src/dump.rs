@@ -1,15 +1,15 @@
 //! Shows kernels to people, and lets them replace one without rebuilding.
 //!
-//! `ULPIAN_DUMP=DIR` receives `NAME-HASH.ir`, `.spv` and `.spvasm` of each kernel that is made, and as `.stats` what the
+//! `ULPIAN_DUMP=DIR` receives `NAME-HASH.ir` (as from every device), `.spv` and `.spvasm` of each kernel that is made, and as `.stats` what the
 //! driver tells of its own compilation (registers, stack, size: VK_KHR_pipeline_executable_properties); a file `HASH.spv` in
 //! `ULPIAN_KERNELS` (HASH as in the dump's names, all 64 digits) is run in the kernel's place. Replacements void the
 //! contract of equal bits: they are for experiments.
 
-use crate::cache::hex;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 use ulpian_kernel::device::Prepared;
+use ulpian_kernel::dump::{hex, write_ir};
 
 /// Words of a SPIR-V file, in either byte order. None when it is none.
 pub(crate) fn words(bytes: &[u8]) -> Option<Vec<u32>> {
@@ -58,17 +58,8 @@ pub(crate) fn write(
     words: &[u32],
     statistics: &str,
 ) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    let safe: String = kernel
-        .kernel
-        .name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-        .take(80)
-        .collect();
-    let base = folder.join(format!("{safe}-{}", hex(&kernel.hash)));
+    let base = write_ir(folder, kernel)?;
     let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-    std::fs::write(base.with_extension("ir"), ir_text(kernel))?;
     let spv = base.with_extension("spv");
     std::fs::write(&spv, &bytes)?;
     if !statistics.is_empty() {
@@ -79,10 +70,6 @@ pub(crate) fn write(
     let listing =
         tool.map_or_else(|| disassemble(words), |o| String::from_utf8_lossy(&o.stdout).into_owned());
     std::fs::write(base.with_extension("spvasm"), listing)
-}
-
-fn ir_text(kernel: &Prepared) -> String {
-    format!("; sha256 {}\n{}", hex(&kernel.hash), kernel.kernel)
 }
 
 /// A plain listing by opcode, where `spirv-dis` is not installed.

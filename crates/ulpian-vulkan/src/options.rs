@@ -69,10 +69,7 @@ impl Options {
                 ));
             }
         };
-        let (dump, kernels) = (path("ULPIAN_DUMP"), path("ULPIAN_KERNELS"));
-        if dump.as_ref().is_some_and(|p| p.exists() && !p.is_dir()) {
-            return Err(wrong("ULPIAN_DUMP", "not a folder; wanted one to write kernels to, new or there"));
-        }
+        let (dump, kernels) = (ulpian_kernel::dump::folder()?, path("ULPIAN_KERNELS"));
         if kernels.as_ref().is_some_and(|p| !p.is_dir()) {
             return Err(wrong(
                 "ULPIAN_KERNELS",

@@ -377,10 +377,8 @@ impl Physical {
         info = info.enabled_extension_names(&extensions);
         // SAFETY: queue family, features and extensions were all found offered; `info` outlives the call.
         let raw = unsafe { instance.raw.create_device(self.raw, &info, None) }.map_err(|e| {
-            DeviceError::Driver {
-                device: self.id().into(),
-                detail: format!("the device cannot be opened: {e}; is another program holding it?"),
-            }
+            let what = "the device cannot be opened (is another program holding it?)";
+            crate::context::refusal(self.id().into(), what, e)
         })?;
         // SAFETY: family and queue 0 were asked for above.
         let queue = unsafe { raw.get_device_queue(family, 0) };

@@ -148,7 +148,7 @@ impl Pipelines {
     }
 
     fn shader(&mut self, kernel: &Prepared, caps: &Caps) -> Result<Shader, DeviceError> {
-        let key = format!("{}|{caps:?}|{}", crate::cache::hex(&kernel.hash), writer_version());
+        let key = format!("{}|{caps:?}|{}", ulpian_kernel::dump::hex(&kernel.hash), writer_version());
         let mut shader = match self.cache.load("spv", key.as_bytes()).and_then(|b| decode(&b)) {
             Some(shader) => shader,
             None => {
@@ -221,9 +221,13 @@ impl Pipelines {
         self.grown = true;
         match made {
             Ok(p) => Ok(p[0]),
-            Err((_, vk::Result::ERROR_DEVICE_LOST)) => {
-                Err(self.ctx.error("making a pipeline", vk::Result::ERROR_DEVICE_LOST))
-            }
+            // Nothing is wrong with the shader.
+            Err((
+                _,
+                e @ (vk::Result::ERROR_DEVICE_LOST
+                | vk::Result::ERROR_OUT_OF_DEVICE_MEMORY
+                | vk::Result::ERROR_OUT_OF_HOST_MEMORY),
+            )) => Err(self.ctx.error("making a pipeline", e)),
             Err((_, e)) => Err(DeviceError::Kernel {
                 device: self.ctx.id(),
                 kernel: name.into(),
