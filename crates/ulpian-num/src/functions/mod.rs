@@ -246,10 +246,10 @@ table! {
     Celu "celu" 1 (a, _b): activation::elu_fast(a), slow activation::elu_slow(a), through doubles doubles::exp::elu(a); activation::elu_f64(a);
     /// 1.05…·x, and 1.05…·1.67…·(e^x - 1) below 0
     Selu "selu" 1 (a, _b): activation::selu_fast(a), slow activation::selu_slow(a), through doubles doubles::exp::selu(a); activation::selu_f64(a);
-    Erf "erf" 1 (a, _b): erf::erf_fast(a), slow erf::erf_slow(a); erf::erf_f64(a);
-    Erfc "erfc" 1 (a, _b): erf::erfc_fast(a), slow erf::erfc_slow(a); erf::erfc_f64(a);
+    Erf "erf" 1 (a, _b): erf::erf_fast(a), slow erf::erf_slow(a), through doubles doubles::erf::erf(a); erf::erf_f64(a);
+    Erfc "erfc" 1 (a, _b): erf::erfc_fast(a), slow erf::erfc_slow(a), through doubles doubles::erf::erfc(a); erf::erfc_f64(a);
     /// x·Φ(x) with the normal distribution Φ: gelu in its erf form
-    Gelu "gelu" 1 (a, _b): erf::gelu_fast(a), slow erf::gelu_slow(a); erf::gelu_f64(a);
+    Gelu "gelu" 1 (a, _b): erf::gelu_fast(a), slow erf::gelu_slow(a), through doubles doubles::erf::gelu(a); erf::gelu_f64(a);
     /// The inverse of erf; NaN outside [-1, 1]
     Erfinv "erfinv" 1 (a, _b): erfinv::erfinv_fast(a), slow erfinv::erfinv_slow(a); erfinv::erfinv_f64(a);
     /// log|Γ(x)|
@@ -257,15 +257,15 @@ table! {
     /// Γ'(x)/Γ(x)
     Digamma "digamma" 1 (a, _b): gamma::digamma_fast(a), slow gamma::digamma_slow(a); gamma::digamma_f64(a);
     /// sin(πx)
-    SinPi "sinpi" 1 (a, _b): trig::sin_pi_fast(a), slow trig::sin_pi_slow(a); trig::sin_pi_f64(a);
+    SinPi "sinpi" 1 (a, _b): trig::sin_pi_fast(a), slow trig::sin_pi_slow(a), through doubles doubles::trig::sin_pi(a); trig::sin_pi_f64(a);
     /// cos(πx)
-    CosPi "cospi" 1 (a, _b): trig::cos_pi_fast(a), slow trig::cos_pi_slow(a); trig::cos_pi_f64(a);
-    Sin "sin" 1 (a, _b): trig::sin_fast(a), slow trig::sin_slow(a); trig::sin_f64(a);
-    Cos "cos" 1 (a, _b): trig::cos_fast(a), slow trig::cos_slow(a); trig::cos_f64(a);
-    Tan "tan" 1 (a, _b): trig::tan_fast(a), slow trig::tan_slow(a); trig::tan_f64(a);
-    Atan "atan" 1 (a, _b): arc::atan_fast(a), slow arc::atan_slow(a); arc::atan_f64(a);
-    Asin "asin" 1 (a, _b): arc::asin_fast(a), slow arc::asin_slow(a); arc::asin_f64(a);
-    Acos "acos" 1 (a, _b): arc::acos_fast(a), slow arc::acos_slow(a); arc::acos_f64(a);
+    CosPi "cospi" 1 (a, _b): trig::cos_pi_fast(a), slow trig::cos_pi_slow(a), through doubles doubles::trig::cos_pi(a); trig::cos_pi_f64(a);
+    Sin "sin" 1 (a, _b): trig::sin_fast(a), slow trig::sin_slow(a), through doubles doubles::trig::sin(a); trig::sin_f64(a);
+    Cos "cos" 1 (a, _b): trig::cos_fast(a), slow trig::cos_slow(a), through doubles doubles::trig::cos(a); trig::cos_f64(a);
+    Tan "tan" 1 (a, _b): trig::tan_fast(a), slow trig::tan_slow(a), through doubles doubles::trig::tan(a); trig::tan_f64(a);
+    Atan "atan" 1 (a, _b): arc::atan_fast(a), slow arc::atan_slow(a), through doubles doubles::trig::atan(a); arc::atan_f64(a);
+    Asin "asin" 1 (a, _b): arc::asin_fast(a), slow arc::asin_slow(a), through doubles doubles::trig::asin(a); arc::asin_f64(a);
+    Acos "acos" 1 (a, _b): arc::acos_fast(a), slow arc::acos_slow(a), through doubles doubles::trig::acos(a); arc::acos_f64(a);
     /// The angle of the point (b, a).
     Atan2 "atan2" 2 (a, b): arc::atan2_fast(a, b), slow arc::atan2_slow(a, b, false); arc::atan2_f64(a, b);
     Pow "pow" 2 (a, b): pow::pow_fast(a, b), slow pow::pow_slow(a, b, false); pow::pow_f64(a, b);

@@ -5,10 +5,12 @@
 //! one argument in a million or fewer. Multiply-adds may round once or twice (`Real::near_fma`): both stay within the
 //! error. Which of the paths a device takes never shows in the bits.
 
+pub(super) mod erf;
 pub(super) mod exp;
+pub(super) mod trig;
 
 use super::pair::reciprocal_f32;
-use super::{d, l};
+use super::{d, f, i, l};
 use crate::real::{Real, Val};
 
 /// Polynomial by Horner's rule, lowest coefficient first.
@@ -28,6 +30,20 @@ fn quotient<R: Real>(n: Val<R, f64>, by: Val<R, f64>) -> Val<R, f64> {
     let e = (-by).near_fma(r, d(1.0));
     let q = n.raw_mul(r);
     q.near_fma(e, q)
+}
+
+/// √z for z from 0 to 2^125, but for subnormal z, to about 2^-46.4.
+#[inline(always)]
+fn root<R: Real>(z: Val<R, f32>) -> Val<R, f64> {
+    // 1/√z from a guess on the bits: a cubic step, then one of Newton's.
+    let y = (i(0x5f37_5a86) - z.bitcast::<i32>().shr(i(1))).bitcast::<f32>();
+    let e = (-z.raw_mul(y)).raw_fma(y, f(1.0));
+    let y = y.raw_mul(e).raw_fma(e.raw_fma(f(0.375), f(0.5)), y);
+    let e = (-z.raw_mul(y)).raw_fma(y, f(1.0));
+    let y = y.raw_mul(f(0.5)).raw_fma(e, y);
+    let z = z.convert::<f64>();
+    let s = z.raw_mul(y.convert::<f64>());
+    (-s).near_fma(s, z).near_fma(y.raw_mul(f(0.5)).convert::<f64>(), s)
 }
 
 /// 2^k of a double whose last bits are k, |k| < 1000.

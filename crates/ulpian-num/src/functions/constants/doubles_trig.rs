@@ -1,0 +1,84 @@
+//! Constants of the fast paths through doubles of sin, cos, tan, sin πx, cos πx, atan, asin and acos.
+//!
+//! Written by `tools/generate.py doubles_trig`; change the generator, not this file.
+
+/// 1/π.
+pub const INVERSE_PI: f32 = 0.31830987;
+
+/// 2/π.
+pub const TWO_OVER_PI: f32 = 0.63661975;
+
+/// π.
+pub const PI: f64 = 3.141592653589793;
+
+/// The first 35 bits of π.
+pub const PI_HIGH: f64 = 3.1415926535846666;
+
+/// The rest of π.
+pub const PI_LOW: f64 = 5.126688303189038e-12;
+
+/// sin(√z)/√z for √z up to π/2 and a little more.
+/// Greatest weighted error of the fit 2^-52.08.
+pub const SIN: [f64; 8] = [
+    1.0,
+    -0.16666666666666044,
+    0.008333333333274129,
+    -0.00019841269821967635,
+    2.755731621456512e-6,
+    -2.5051855864248573e-8,
+    1.6047336495665774e-10,
+    -7.36413026397346e-13,
+];
+
+/// sin(π√z)/√z for √z up to 1/2.
+/// Greatest weighted error of the fit 2^-52.43.
+pub const SIN_PI: [f64; 8] = [
+    3.1415926535897927,
+    -5.167712780049735,
+    2.5501640398590175,
+    -0.5992645287612849,
+    0.08214587811531025,
+    -0.007370360329227221,
+    0.0004659756258350997,
+    -2.1120813934599774e-5,
+];
+
+/// tan(√z)/√z for √z up to π/4 and a little more, as a ratio of two polynomials.
+/// Greatest weighted error of the fit 2^-44.97.
+pub const TAN_ABOVE: [f64; 3] = [0.999999999999971, -0.12134878726103628, 0.002033262372852693];
+/// The polynomial below.
+pub const TAN_BELOW: [f64; 4] = [1.0, -0.4546821205974411, 0.020260635958016672, -9.751686749809957e-5];
+
+/// tan(π/8).
+pub const TAN_EDGE: f64 = 0.41421356237309503;
+
+/// atan(√z)/√z for √z up to tan(π/8).
+/// Greatest weighted error of the fit 2^-49.74.
+pub const ATAN: [f64; 10] = [
+    1.0,
+    -0.3333333333325533,
+    0.19999999981899025,
+    -0.14285712826281008,
+    0.11111053034036866,
+    -0.09089592265145072,
+    0.07674096358911991,
+    -0.06508982309602979,
+    0.050335288401243045,
+    -0.0254243310114535,
+];
+
+/// asin(√z)/√z for z up to 1/4.
+/// Greatest weighted error of the fit 2^-47.87.
+pub const ASIN: [f64; 11] = [
+    1.0,
+    0.16666666666446592,
+    0.07500000041826413,
+    0.04464282955255151,
+    0.030382844036531513,
+    0.022355380277640703,
+    0.01754487745715296,
+    0.012575937153921883,
+    0.017846650528556194,
+    -0.00717673359471493,
+    0.031403970377034074,
+];
