@@ -21,6 +21,8 @@ mod tests;
 #[cfg(test)]
 mod tests_common;
 #[cfg(test)]
+mod tests_placed;
+#[cfg(test)]
 mod tests_plain;
 #[cfg(test)]
 mod tests_product;

@@ -29,7 +29,10 @@ impl Form {
 /// One tile of `op(A) op(B)` and where it stands in the result.
 pub struct Product {
     pub value: Value,
+    pub m: U,
+    pub n: U,
     pub index: U,
+    pub row: U,
     pub column: U,
     pub in_columns: Val<Traced, bool>,
     pub inside: Val<Traced, bool>,
@@ -71,7 +74,8 @@ pub fn product(r: &mut Recorder, f: Form, a: u32, b: u32) -> Product {
     let value = r.contract(f.dtype.lane(), tm, tn, Contract { k: k.0, a: sa, b: sb });
     let (row, column) = (i0 + r.iota(tm, 0), j0 + r.iota(tn, 1));
     let in_columns = column.lt(n);
-    Product { value, index: row * n + column, column, in_columns, inside: row.lt(m).and(in_columns) }
+    let (index, inside) = (row * n + column, row.lt(m).and(in_columns));
+    Product { value, m, n, index, row, column, in_columns, inside }
 }
 
 /// The CPU with every instruction set that this machine has, on one thread and on three.

@@ -1,12 +1,14 @@
 //! One launch of a product: its programs in batches whose operands fit the room for packing, and the tiles over the
 //! threads.
 
-use super::operands::{self, Form, Shared, choose, pack, packed_bytes, row_bytes};
+use super::operands::{self, COPIED, Form, Shared, choose, pack, packed_bytes, row_bytes};
 use super::{Args, Inner, Stop};
 use crate::device::Cpu;
 use crate::memory::Room;
 use crate::share::Shares;
 use std::collections::HashMap;
+use std::ptr;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use ulpian_kernel::interp::{Plan, Product, ProductOperand, RawBuffer, Scratch, Tile};
 use ulpian_kernel::ir::K_BLOCK;
@@ -53,6 +55,9 @@ struct Work {
     b: usize,
     rows: (usize, usize),
     cols: (usize, usize),
+    /// Where the whole panels among its columns are computed, if not in memory of our own: row 0 of the program's tile,
+    /// and the bytes from row to row.
+    to: Option<(Base, usize)>,
     /// Where its sums are between spans, in bytes, if it is not done in one.
     sums: Option<usize>,
 }
@@ -139,10 +144,11 @@ fn batch(call: &Call<'_>, inner: Inner, start: u64, programs: u64) -> Result<Opt
                     None => {
                         let form = Form { direct: None, offset: 0 };
                         let operand = key.0.clone();
-                        let (reads, strided) = (0, None);
+                        let (reads, strided, copies) = (0, None, vec![]);
+                        let terms = own;
                         push(
                             list,
-                            Shared { operand, program, terms: own, span, need, reads, strided, form },
+                            Shared { operand, program, terms, span, need, reads, strided, form, copies },
                         )?;
                         let bytes = size_of::<(ProductOperand, u32, usize)>() as u64;
                         known[i].try_reserve(1).map_err(|_| Stop::Memory(list.len() as u64 * bytes))?;
@@ -157,7 +163,8 @@ fn batch(call: &Call<'_>, inner: Inner, start: u64, programs: u64) -> Result<Opt
             flops += (rows * cols) as u64 * own as u64;
             let [a, b] = index;
             let (rows, cols) = ((0, rows), (0, cols));
-            push(&mut work, Work { program, a, b, rows, cols, sums: None })?;
+            let to = s.to.map(|(ptr, row)| (Base(ptr), row));
+            push(&mut work, Work { program, a, b, rows, cols, to, sums: None })?;
             if span < own {
                 cut = Some(span);
                 break;
@@ -170,7 +177,7 @@ fn batch(call: &Call<'_>, inner: Inner, start: u64, programs: u64) -> Result<Opt
     let mut bytes = 0;
     for (i, list) in sides.iter_mut().enumerate() {
         for s in list {
-            if !choose(call, inner, i == 0, s, &mut bytes) {
+            if !choose(call, inner, i == 0, s, &mut bytes)? {
                 return Ok(None);
             }
         }
@@ -205,9 +212,14 @@ fn batch(call: &Call<'_>, inner: Inner, start: u64, programs: u64) -> Result<Opt
     }
 }
 
-/// Bytes from row to row of a tile's sums.
+/// Columns of a tile that are computed where they are wanted.
+fn placed(inner: Inner, w: &Work) -> usize {
+    if w.to.is_some() { (w.cols.1 - w.cols.0) / inner.cols * inner.cols } else { 0 }
+}
+
+/// Bytes from row to row of a tile's other sums.
 fn sum_row(inner: Inner, w: &Work) -> usize {
-    ((w.cols.1 - w.cols.0).next_multiple_of(inner.cols) + 16) * inner.size
+    ((w.cols.1 - w.cols.0 - placed(inner, w)).next_multiple_of(inner.cols) + 16) * inner.size
 }
 
 fn sum_bytes(inner: Inner, w: &Work) -> usize {
@@ -215,7 +227,7 @@ fn sum_bytes(inner: Inner, w: &Work) -> usize {
 }
 
 /// Panels of rows that are multiplied with one panel of columns before the next.
-const PANELS: usize = 5;
+const PANELS: usize = 10;
 
 /// Cuts tiles along their longer side until there are `want`.
 fn spread(work: Vec<Work>, want: usize, inner: Inner) -> Vec<Work> {
@@ -283,13 +295,18 @@ fn tile(
 ) -> Result<(), Stop> {
     let (a, b) = (&sides[0][w.a], &sides[1][w.b]);
     let (rows, cols) = (w.rows.1 - w.rows.0, w.cols.1 - w.cols.0);
-    let (size, row) = (inner.size, sum_row(inner, w));
+    let (size, row, placed) = (inner.size, sum_row(inner, w), placed(inner, w));
     let mut room = call.cpu.packed.tiles[me].lock().unwrap_or_else(PoisonError::into_inner);
     let c = match w.sums {
         Some(offset) => base.at(offset),
         None => grown(&mut room, sum_bytes(inner, w))?,
     };
-    // Each operand's first term in memory.
+    // The first sum of column j, and the bytes from row to row.
+    let sums = |j: usize| match w.to {
+        Some((to, row)) if j < placed => (to.at(w.rows.0 * row + (w.cols.0 + j) * size), row),
+        _ => (c.wrapping_add((j - placed) * size), row),
+    };
+    // The first operand's first term in memory.
     let (a_ptr, a_row, a_k, a_from) = match a.form.direct {
         Some((ptr, row, k)) => (ptr, row, k, 0),
         None => (base.at(a.form.offset).cast_const(), row_bytes(inner, a.span), size, from),
@@ -302,34 +319,31 @@ fn tile(
         // A few panels of rows at a time: with one of columns they stay in the second-level cache.
         for p0 in (0..panels).step_by(PANELS) {
             for j in (0..cols).step_by(inner.cols) {
-                let column = w.cols.0 + j;
-                let whole = column + inner.cols <= b.need;
-                let (b_ptr, b_k, b_from) = match b.form.direct {
-                    Some((ptr, outer, k)) if whole => (ptr.wrapping_add(column * outer), k, 0),
-                    _ => {
-                        let at = base.at(b.form.offset + column * b.span * size);
-                        (at.cast_const(), inner.cols * size, from)
-                    }
-                };
+                let (c, c_row) = sums(j);
                 for p in p0..panels.min(p0 + PANELS) {
                     // As even as can be: no panel is left with a row or two.
                     let (i0, i1) = (rows * p / panels, rows * (p + 1) / panels);
+                    let panel = b.panel(inner, base, w.cols.0 + j, (k0, from));
                     let mut args = Args {
                         k: k as u64,
                         a: a_ptr.wrapping_add((w.rows.0 + i0) * a_row + (k0 - a_from) * a_k),
                         a_row: a_row as u64,
                         a_k: a_k as u64,
-                        b: b_ptr.wrapping_add((k0 - b_from) * b_k),
-                        b_k: b_k as u64,
-                        c: c.wrapping_add(i0 * row + j * size),
-                        c_row: row as u64,
+                        b: panel.ptr,
+                        b_k: panel.k as u64,
+                        c: c.wrapping_add(i0 * c_row),
+                        c_row: c_row as u64,
                         add: u64::from(k0 > 0),
                         control: 0,
                         saved: 0,
+                        copy: panel.copy.map_or(ptr::null_mut(), |(to, _)| to),
                     };
                     // SAFETY: rows i0..i1 are at most the largest number and within `need`; the operands' forms hold
                     // these terms of them; the tile has a row of padded columns for each.
                     unsafe { inner.call(i1 - i0, &mut args) };
+                    if let Some((_, state)) = panel.copy {
+                        state.store(COPIED, Ordering::Release);
+                    }
                 }
             }
         }
@@ -338,14 +352,14 @@ fn tile(
             break;
         }
     }
-    if !last {
+    if !last || placed == cols {
         return Ok(());
     }
     let tile = Tile {
         row: w.rows.0 as u32,
-        col: w.cols.0 as u32,
+        col: (w.cols.0 + placed) as u32,
         rows: rows as u32,
-        cols: cols as u32,
+        cols: (cols - placed) as u32,
         ptr: c,
         row_bytes: row,
     };

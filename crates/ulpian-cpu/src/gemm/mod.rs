@@ -53,6 +53,8 @@ pub(crate) struct Args {
     pub add: u64,
     pub control: u32,
     pub saved: u32,
+    /// Where B's terms are copied to as they are read, one after the other, unless null: only if [`Inner::copies`].
+    pub copy: *mut u8,
 }
 
 /// The inner loops of an instruction set.
@@ -73,6 +75,11 @@ impl Inner {
     #[cfg(target_arch = "x86_64")]
     pub fn has_sixteen(self) -> bool {
         self.isa == Isa::Avx512 && self.dtype == Dtype::F32
+    }
+
+    /// Whether a call can copy what it reads of B.
+    pub fn copies(self) -> bool {
+        self.dtype == Dtype::F32 && matches!(self.isa, Isa::Avx512 | Isa::Avx2)
     }
 
     /// Whether elements of this dtype can be made its lanes.

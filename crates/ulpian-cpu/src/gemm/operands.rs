@@ -4,6 +4,7 @@
 use super::drive::{Base, Call, each};
 use super::pack::{Bits, Strided};
 use super::{Inner, Stop};
+use std::sync::atomic::{AtomicU8, Ordering};
 use ulpian_kernel::interp::{Product, ProductOperand};
 use ulpian_kernel::ir::K_BLOCK;
 
@@ -28,6 +29,41 @@ pub(super) struct Shared {
     pub reads: usize,
     pub strided: Option<Strided>,
     pub form: Form,
+    /// How far the copying of each panel's blocks is, panel by panel, if who reads one first where it lies copies it.
+    pub copies: Vec<AtomicU8>,
+}
+
+/// Not begun; begun by somebody; done.
+const NEW: u8 = 0;
+const BEGUN: u8 = 1;
+pub(super) const COPIED: u8 = 2;
+
+/// A panel of columns from some term on.
+pub(super) struct Panel<'a> {
+    pub ptr: *const u8,
+    /// Bytes from term to term.
+    pub k: usize,
+    /// Where the reader is to copy the block, and what it then sets to [`COPIED`].
+    pub copy: Option<(*mut u8, &'a AtomicU8)>,
+}
+
+impl Shared {
+    /// The panel at a column, from term `k0` of the terms packed from `from` on. For B.
+    pub fn panel(&self, inner: Inner, base: Base, column: usize, (k0, from): (usize, usize)) -> Panel<'_> {
+        let k = inner.cols * inner.size;
+        let packed = base.at(self.form.offset + (column / inner.cols * self.span + k0 - from) * k);
+        let Some((ptr, outer, step)) = self.form.direct.filter(|_| column + inner.cols <= self.need) else {
+            return Panel { ptr: packed, k, copy: None };
+        };
+        let block = K_BLOCK as usize;
+        let state = self.copies.get(column / inner.cols * self.span.div_ceil(block) + k0 / block);
+        let now = state.map(|s| s.compare_exchange(NEW, BEGUN, Ordering::Acquire, Ordering::Acquire));
+        if now == Some(Err(COPIED)) {
+            return Panel { ptr: packed, k, copy: None };
+        }
+        let copy = state.filter(|_| now == Some(Ok(NEW))).map(|s| (packed, s));
+        Panel { ptr: ptr.wrapping_add(column * outer + k0 * step), k: step, copy }
+    }
 }
 
 // SAFETY: the pointers lead into operands, which a launch only reads.
@@ -73,32 +109,47 @@ pub(crate) fn packing(inner: Inner, need: (usize, usize), terms: usize, limit: u
 }
 
 /// Decides how an operand is read; false if it cannot be.
-pub(super) fn choose(call: &Call<'_>, inner: Inner, first: bool, s: &mut Shared, bytes: &mut usize) -> bool {
+pub(super) fn choose(
+    call: &Call<'_>,
+    inner: Inner,
+    first: bool,
+    s: &mut Shared,
+    bytes: &mut usize,
+) -> Result<bool, Stop> {
     let size = inner.size;
     let mut rest = s.need;
     if let ProductOperand::Strided { .. } = s.operand {
         let Some(st) = Strided::new(&s.operand, call.buffers, call.dtypes, s.need, s.terms as u32) else {
-            return false;
+            return Ok(false);
         };
         if !inner.reads(st.dtype) {
-            return false;
+            return Ok(false);
         }
         let (outer, k) = (st.outer * size, st.k * size);
         // Steps of a whole number of pages put everything into one set of the first-level cache.
         let crowded = |bytes: usize| bytes.is_multiple_of(4096);
         let wide = st.dtype == inner.dtype && st.live >= s.need;
         let small = s.need * s.terms * size <= 1 << 19;
+        let mut copied = false;
         let direct = if first {
             wide && (s.reads <= 1
                 || st.k == 1 && !crowded(outer)
                 || st.outer == 1 && (s.reads <= 2 || !crowded(k) && small))
         } else {
-            wide && st.outer == 1 && (s.reads <= 2 || s.reads <= 8 && !crowded(k))
+            let there = wide && st.outer == 1;
+            let few = s.reads <= 2 || s.reads <= 8 && !crowded(k);
+            copied = there && !few && inner.copies() && s.span == s.terms;
+            there && few || copied
         };
+        if copied {
+            let blocks = s.need / inner.cols * s.terms.div_ceil(K_BLOCK as usize);
+            s.copies.try_reserve_exact(blocks).map_err(|_| Stop::Memory(blocks as u64))?;
+            s.copies.resize_with(blocks, Default::default);
+        }
         if direct {
             s.form.direct = Some((st.ptr, outer, k));
             // A last, narrower panel of columns is packed all the same.
-            rest = if first { 0 } else { s.need % inner.cols };
+            rest = if first { 0 } else { s.need % inner.cols + s.copies.len() };
         }
         s.strided = Some(st);
     }
@@ -106,7 +157,7 @@ pub(super) fn choose(call: &Call<'_>, inner: Inner, first: bool, s: &mut Shared,
     if rest > 0 {
         *bytes += packed_bytes(inner, first, s.need, s.span);
     }
-    true
+    Ok(true)
 }
 
 /// Packs terms `k.0..k.1` of all operands that are to be packed.
@@ -203,5 +254,49 @@ fn strided<T: Bits>(
         st.rows(o, count, k, out, row / size_of::<T>());
     } else {
         st.columns(o, cols, k, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ulpian_kernel::interp::Isa;
+    use ulpian_num::Dtype;
+
+    #[test]
+    fn a_block_is_copied_by_one_reader_and_read_from_the_copy_once_that_is_whole() {
+        let inner = Inner::new(Isa::Avx512, false, Dtype::F32).unwrap();
+        let (there, mut room) = ([0u8; 64], [0u8; 64]);
+        let form = Form { direct: Some((there.as_ptr(), 4, 400)), offset: 0 };
+        let b = Shared {
+            operand: ProductOperand::Lanes { key: vec![] },
+            program: 0,
+            terms: 1500,
+            span: 1500,
+            need: 70,
+            reads: 9,
+            strided: None,
+            form,
+            copies: (0..4).map(|_| AtomicU8::new(NEW)).collect(),
+        };
+        let base = Base(room.as_mut_ptr());
+        for (column, k0) in [(0, 0), (0, 1024), (32, 0), (32, 1024)] {
+            let panel = || b.panel(inner, base, column, (k0, 0));
+            let (in_place, packed) =
+                (there.as_ptr().wrapping_add(column * 4 + k0 * 400), base.at((column * 1500 + k0 * 32) * 4));
+            let first = panel();
+            let (to, state) = first.copy.unwrap();
+            assert_eq!((first.ptr, first.k, to), (in_place, 400, packed), "{column} {k0}");
+            let second = panel();
+            assert_eq!((second.ptr, second.k, second.copy.is_none()), (in_place, 400, true), "{column} {k0}");
+            state.store(COPIED, Ordering::Release);
+            let third = panel();
+            assert_eq!((third.ptr.cast_mut(), third.k), (packed, 128), "{column} {k0}");
+            assert!(third.copy.is_none(), "{column} {k0}");
+        }
+        // Too narrow to be read where it lies.
+        let last = b.panel(inner, base, 64, (0, 0));
+        assert_eq!((last.ptr.cast_mut(), last.k), (base.at(64 * 1500 * 4), 128));
+        assert!(last.copy.is_none());
     }
 }

@@ -124,6 +124,7 @@ fn tile(
                 add: u64::from(k0 > 0),
                 control: 0,
                 saved: 0,
+                copy: std::ptr::null_mut(),
             };
             // SAFETY: one row of `width` columns: the vector's terms and the panel's were checked, and the results are
             // padded to whole panels.

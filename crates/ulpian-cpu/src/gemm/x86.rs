@@ -11,6 +11,12 @@ use std::arch::asm;
 pub(crate) const FLUSH: u32 = 0x9fc0;
 pub(crate) const KEEP: u32 = 0x1f80;
 
+/// Terms left when the lines of the results are asked for: a microsecond's work or less, so that they come in time and
+/// are not gone again.
+const LAST: usize = 64;
+/// Terms of B asked for ahead where it is copied: rows far apart, which the hardware does not guess.
+const AHEAD: usize = 32;
+
 macro_rules! kernel {
     ($(#[$doc:meta])* $name:ident, $feature:literal, $width:literal, [$($reg:tt)*], $b0:literal, $b1:literal, $x:literal, $zero:literal,
      $(($row:literal $lo:literal $hi:literal))*) => {
@@ -37,12 +43,30 @@ macro_rules! kernel {
                     "lea r13, [r8 + r11*2]",
                     "add r13, rdx",
                     $(concat!($zero, " ", $lo, ", ", $lo, ", ", $lo), concat!($zero, " ", $hi, ", ", $hi, ", ", $hi),)*
-                    "test rcx, rcx",
-                    "jz 3f",
-                    ".p2align 5",
+                    "mov r15, [rax + 80]",
+                    // The last terms are a loop run of their own: before it the results' lines are asked for.
+                    "mov r14, rcx",
+                    "mov edi, {last}",
+                    "cmp r14, rdi",
+                    "cmova r14, rdi",
+                    "sub rcx, r14",
+                    "jz 5f",
                     "2:",
+                    "imul rdi, r10, {ahead}",
+                    "add rdi, rsi",
+                    ".p2align 5",
+                    "3:",
                     concat!("vmovups ", $b0, ", [rsi]"),
                     concat!("vmovups ", $b1, ", [rsi + ", $width, "]"),
+                    "test r15, r15",
+                    "jz 4f",
+                    "prefetcht1 [rdi]",
+                    concat!("prefetcht1 [rdi + ", $width, "]"),
+                    concat!("vmovups [r15], ", $b0),
+                    concat!("vmovups [r15 + ", $width, "], ", $b1),
+                    "add rdi, r10",
+                    concat!("add r15, 2*", $width),
+                    "4:",
                     $(
                         concat!("vbroadcastss ", $x, ", dword ptr ", $row),
                         concat!("vfmadd231ps ", $lo, ", ", $b0, ", ", $x),
@@ -52,28 +76,45 @@ macro_rules! kernel {
                     "add r13, r9",
                     "add rsi, r10",
                     "dec rcx",
-                    "jnz 2b",
-                    "3:",
+                    "jnz 3b",
+                    "5:",
+                    "test r14, r14",
+                    "jz 7f",
+                    "mov rdi, [rax + 48]",
+                    "mov ecx, {rows}",
+                    "6:",
+                    "prefetchw [rdi]",
+                    concat!("prefetchw [rdi + ", $width, "]"),
+                    "add rdi, [rax + 56]",
+                    "dec ecx",
+                    "jnz 6b",
+                    "mov rcx, r14",
+                    "xor r14d, r14d",
+                    "jmp 2b",
+                    "7:",
                     "mov rdi, [rax + 48]",
                     "mov r8, [rax + 56]",
                     "cmp qword ptr [rax + 64], 0",
-                    "je 4f",
+                    "je 8f",
                     $(
                         concat!("vaddps ", $lo, ", ", $lo, ", [rdi]"),
                         concat!("vaddps ", $hi, ", ", $hi, ", [rdi + ", $width, "]"),
                         "add rdi, r8",
                     )*
                     "mov rdi, [rax + 48]",
-                    "4:",
+                    "8:",
                     $(
                         concat!("vmovups [rdi], ", $lo),
                         concat!("vmovups [rdi + ", $width, "], ", $hi),
                         "add rdi, r8",
                     )*
                     "ldmxcsr [rax + 76]",
+                    rows = const [$($row),*].len(),
+                    last = const LAST,
+                    ahead = const AHEAD,
                     in("rax") args as *mut Args,
                     out("rcx") _, out("rdx") _, out("rsi") _, out("rdi") _, out("r8") _, out("r9") _, out("r10") _,
-                    out("r11") _, out("r12") _, out("r13") _,
+                    out("r11") _, out("r12") _, out("r13") _, out("r14") _, out("r15") _,
                     $(out($reg) _,)*
                     options(nostack),
                 );

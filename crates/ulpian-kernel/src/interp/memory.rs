@@ -110,6 +110,45 @@ fn contiguous(
     Ok(Some((base as u64, dr as u64)))
 }
 
+/// Where a windowed region's store puts row 0 of a whole tile, and the bytes from row to row, if it copies exactly the
+/// rows and columns below `live` (all that any store lets through) and no two rows, and no buffers, meet.
+#[allow(clippy::too_many_arguments)] // One step's fields.
+pub(crate) fn place(
+    ex: &Exec<'_>,
+    region: &Region,
+    f: &Frame,
+    buffer: u32,
+    index: V,
+    mask: Option<V>,
+    value: V,
+    live: (u32, u32, u32, u32),
+) -> Option<(*mut u8, usize)> {
+    let (val, buf) = (region.val(value), ex.buffers[buffer as usize]);
+    let size = ex.plan.buffers[buffer as usize].dtype.size();
+    if ex.plan.buffers[buffer as usize].dtype != val.dtype
+        || region.val(index).class != Class::Affine
+        || ex.overlap
+    {
+        return None;
+    }
+    let (r0, r1, c0, c1) = live;
+    let exact = match mask {
+        None => live == (0, val.rows, 0, val.cols),
+        Some(m) => {
+            region.val(m).class == Class::Mask
+                && f.holes(&f.masks[m as usize], val.rows, val.cols) == Holes::Rect { r0, r1, c0, c1 }
+        }
+    };
+    if !exact || (r0, c0) != (0, 0) {
+        return None;
+    }
+    let (base, row) =
+        contiguous(ex, buffer, f.affine[index as usize], live, val.cols as usize, buf.bytes / size)
+            .ok()??;
+    // SAFETY: `contiguous` checked that the element is inside.
+    (r1 == 1 || row >= c1 as u64).then(|| (unsafe { buf.ptr.add(base as usize * size) }, row as usize * size))
+}
+
 #[allow(clippy::too_many_arguments)] // One step's fields.
 pub(crate) fn load(
     ex: &Exec<'_>,

@@ -33,6 +33,9 @@ pub struct ProductScalars {
     pub b: ProductOperand,
     /// Rows and columns below which everything lies that the epilogue stores.
     pub live: (u32, u32),
+    /// Where it stores them, if it does nothing else, all of them and each as it is: row r's lanes lie together at
+    /// `.0 + r * .1` bytes, inside the buffer, apart from the other rows' and from other buffers.
+    pub to: Option<(*mut u8, usize)>,
 }
 
 /// A window of a program's finished tile: `rows x cols` lanes from (`row`, `col`), in memory from `ptr`.
@@ -94,7 +97,7 @@ impl Product {
         let at = frames(plan, scratch);
         let f = &mut scratch.frames[at];
         let (region, contract) = Self::start(plan, &mut ex, program, f)?;
-        let Step::Contract { k, a, b, .. } = contract else {
+        let Step::Contract { dst, k, a, b } = contract else {
             return Err(InterpError::Malformed { kernel: plan.name.clone(), detail: "not a product".into() });
         };
         let side = |s: &Side| match s {
@@ -127,8 +130,14 @@ impl Product {
                 ProductOperand::Lanes { key }
             }
         };
-        let (_, rows, _, cols) = super::exec::live(region, f, region.cols);
-        Ok(ProductScalars { k: f.scalar_u32(region, *k), a: side(a), b: side(b), live: (rows, cols) })
+        let live @ (_, rows, _, cols) = super::exec::live(region, f, region.cols);
+        let to = match region.steps[..] {
+            [Step::Store { buffer, index, mask, value, fused: None }] if value == *dst => {
+                super::memory::place(&ex, region, f, buffer, index, mask, value, live)
+            }
+            _ => None,
+        };
+        Ok(ProductScalars { k: f.scalar_u32(region, *k), a: side(a), b: side(b), live: (rows, cols), to })
     }
 
     /// Copies lanes of a [`ProductOperand::Lanes`] operand (`first`: A) of `program` to `out`: outer indices from `from.0`,
