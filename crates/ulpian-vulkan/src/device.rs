@@ -105,7 +105,7 @@ pub fn open_with(index: usize, options: &Options) -> Result<Arc<Vulkan>, DeviceE
         ctx,
     };
     device.ctx.faults.suspend();
-    let report = selftest::run(&device, &cache)?;
+    let report = selftest::run(&device, &cache, options.doubles)?;
     device.ctx.faults.restart();
     if device.caps != report.caps {
         device.lock_pipelines().forget();
@@ -124,6 +124,7 @@ fn announced_caps(ctx: &Context) -> Caps {
     Caps {
         int64: f.int64,
         float64: f.float64,
+        fast_float64: false,
         storage16: f.storage16,
         storage8: f.storage8,
         fused_fma: false,

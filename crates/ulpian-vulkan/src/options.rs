@@ -7,6 +7,7 @@
 //! | `ULPIAN_CACHE` | cache folder; else `$XDG_CACHE_HOME/ulpian`, else `~/.cache/ulpian`; `0`, `off` or empty: no disk cache |
 //! | `ULPIAN_DUMP` | folder, made if need be, that receives IR, SPIR-V and disassembly of each kernel |
 //! | `ULPIAN_KERNELS` | folder, which must be there, whose `HASH.spv` files replace kernels' SPIR-V |
+//! | `ULPIAN_DOUBLES` | `1` or `0`: f32 functions take their fast paths through doubles, or not; else by the self-test. Speed alone |
 //! | `ULPIAN_FAULT` | planted faults, see [`ulpian_kernel::faults`] |
 
 use crate::faults::FaultPlan;
@@ -22,6 +23,8 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     pub dump: Option<PathBuf>,
     pub kernels: Option<PathBuf>,
+    /// Whether f32 functions go through doubles; None: as the self-test measures. Changes no bit of any result.
+    pub doubles: Option<bool>,
     pub faults: FaultPlan,
     /// Bytes of one allocation at most, where the driver allows more: shows on small buffers how large ones are
     /// treated.
@@ -76,7 +79,19 @@ impl Options {
                 "no such folder; wanted one with HASH.spv files (HASH as ULPIAN_DUMP names them)",
             ));
         }
+        let doubles = match std::env::var_os("ULPIAN_DOUBLES") {
+            None => None,
+            Some(v) if v.is_empty() => None,
+            Some(v) if v == "0" || v == "1" => Some(v == "1"),
+            Some(_) => {
+                return Err(wrong(
+                    "ULPIAN_DOUBLES",
+                    "wanted 1 (f32 functions go through doubles) or 0 (do not)",
+                ));
+            }
+        };
         Ok(Options {
+            doubles,
             loader: path("ULPIAN_VULKAN_LOADER"),
             validate,
             cache: cache_folder(),

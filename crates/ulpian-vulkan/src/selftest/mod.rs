@@ -7,6 +7,7 @@
 
 mod cases;
 mod probe;
+mod rate;
 mod values;
 
 use crate::cache::Cache;
@@ -23,8 +24,16 @@ pub(crate) struct Report {
     pub verdicts: Vec<(String, Verdict)>,
 }
 
-/// Runs the self-test, or recalls its verdicts. Refuses a device that fails.
-pub(crate) fn run(device: &Vulkan, cache: &Cache) -> Result<Report, DeviceError> {
+/// Runs the self-test, or recalls its verdicts. Refuses a device that fails. `doubles`: see [`crate::Options`].
+pub(crate) fn run(device: &Vulkan, cache: &Cache, doubles: Option<bool>) -> Result<Report, DeviceError> {
+    let mut report = found(device, cache)?;
+    if let Some(wanted) = doubles {
+        report.caps.fast_float64 = wanted && report.caps.float64 && report.caps.int64;
+    }
+    Ok(report)
+}
+
+fn found(device: &Vulkan, cache: &Cache) -> Result<Report, DeviceError> {
     let faults = &device.context().faults;
     let announced = device.caps().clone();
     let key = format!("{announced:?}|{}", writer_version());
@@ -51,6 +60,10 @@ pub(crate) fn run(device: &Vulkan, cache: &Cache) -> Result<Report, DeviceError>
     }
     Ok(report)
 }
+
+const RATE: &str = "speed of f64";
+/// A path through doubles has a third of the operations of one through pairs of floats.
+const FAST: f64 = 0.25;
 
 fn measure(device: &Vulkan, mut caps: Caps) -> Result<Report, DeviceError> {
     let mut verdicts = Vec::new();
@@ -117,6 +130,16 @@ fn measure(device: &Vulkan, mut caps: Caps) -> Result<Report, DeviceError> {
         verdicts.push((case.name.to_string(), verdict));
         device.forget_pipelines();
     }
+    if caps.float64 && caps.int64 {
+        let rate = rate::of_doubles(device, &caps)?;
+        device.forget_pipelines();
+        caps.fast_float64 = rate >= FAST;
+        let way =
+            if caps.fast_float64 { "f32 functions go through them" } else { "f32 functions do without" };
+        verdicts.push((RATE.to_string(), Verdict::Replaced(format!("{rate:.2} of the rate of f32: {way}"))));
+    } else {
+        verdicts.push((RATE.to_string(), Verdict::Absent));
+    }
     verdicts.push(("limits".to_string(), limits(&caps)));
     Ok(Report { caps, keeps: raw.keeps, verdicts })
 }
@@ -140,11 +163,12 @@ fn limits(caps: &Caps) -> Verdict {
 
 fn encode(r: &Report) -> Vec<u8> {
     let mut s = format!(
-        "{} {} {} {} {} {} {}\n",
+        "{} {} {} {} {} {} {} {}\n",
         r.caps.fused_fma,
         r.caps.flushes_f32,
         r.caps.int64,
         r.caps.float64,
+        r.caps.fast_float64,
         r.caps.rte32,
         r.caps.rte64,
         r.keeps
@@ -165,10 +189,12 @@ fn decode(announced: &Caps, bytes: &[u8]) -> Option<Report> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut lines = text.lines();
     let flags: Vec<bool> = lines.next()?.split(' ').map(|w| w.parse().ok()).collect::<Option<_>>()?;
-    let &[fused_fma, flushes_f32, int64, float64, rte32, rte64, keeps] = flags.as_slice() else {
+    let &[fused_fma, flushes_f32, int64, float64, fast_float64, rte32, rte64, keeps] = flags.as_slice()
+    else {
         return None;
     };
-    let caps = Caps { fused_fma, flushes_f32, int64, float64, rte32, rte64, ..announced.clone() };
+    let caps =
+        Caps { fused_fma, flushes_f32, int64, float64, fast_float64, rte32, rte64, ..announced.clone() };
     let verdict = |line: &str| {
         let mut parts = line.splitn(3, '\t');
         let (kind, name, text) = (parts.next()?, parts.next()?, parts.next()?.to_string());

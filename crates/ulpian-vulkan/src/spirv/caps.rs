@@ -13,6 +13,8 @@ pub struct Caps {
     pub int64: bool,
     /// Doubles in shaders (`shaderFloat64`), sound by the self-test.
     pub float64: bool,
+    /// Doubles at a quarter of the rate of f32 or better, by the self-test, or [`Options::doubles`](crate::Options).
+    pub fast_float64: bool,
     /// 16-bit storage through physical pointers (`storageBuffer16BitAccess`).
     pub storage16: bool,
     /// 8-bit storage through physical pointers (`storageBuffer8BitAccess`).

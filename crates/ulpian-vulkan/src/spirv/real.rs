@@ -66,6 +66,20 @@ impl Real for Emit {
     fn bitcast<A: Element, B: Element>(x: Id) -> Id {
         with(|b| b.reinterpret(A::DTYPE, B::DTYPE, x))
     }
+    fn doubles() -> bool {
+        with(|b| b.caps.fast_float64)
+    }
+    #[inline(never)]
+    fn near_fma(x: Id, y: Id, z: Id) -> Id {
+        with(|b| {
+            let t = b.ty(Dtype::F64);
+            b.hardware_fma(t, x, y, z)
+        })
+    }
+    #[inline(never)]
+    fn near_narrow(x: Id) -> Id {
+        with(|b| b.convert_plain(Dtype::F64, Dtype::F32, x))
+    }
     #[inline(never)]
     fn call<D: Float>(f: Func, x: Id, y: Id) -> Id {
         with(|b| b.call(f, D::DTYPE, x, y))
@@ -225,73 +239,81 @@ impl Builder {
         if d != Dtype::F32 {
             return self.record(|| func.body_f64::<Emit>(Val::new(a), Val::new(b)).0);
         }
-        let fast = self.fast(func, a, b);
         if !func.has_slow_f32() {
-            return fast.value.0;
+            return self.fast(func, a, b).value.0;
         }
-        let t = self.ty(d);
-        let slow = self.routine(Routine::Slow(func), d);
-        let args = if func.arity() == 2 { vec![slow, a, b] } else { vec![slow, a] };
-        self.choose(fast.doubt.0, &[t], |b| vec![b.op(op::FUNCTION_CALL, t, &args)], |_| vec![fast.value.0])
-            [0]
+        self.call_lanes(func, d, &[(a, b)])[0]
     }
 
     /// A function on a thread's lanes: their fast paths together, and one branch for them all to where those in doubt
-    /// take the slow path.
+    /// get the answers that are known, or take the slow path.
     pub fn call_lanes(&mut self, func: Func, d: Dtype, lanes: &[(Id, Id)]) -> Vec<Id> {
         if d != Dtype::F32 || !func.has_slow_f32() {
             return lanes.iter().map(|&(a, b)| self.call(func, d, a, b)).collect();
         }
-        let t = self.ty(d);
-        let mut out = Vec::with_capacity(lanes.len());
         // Groups bound how many values stay in registers across the branch.
-        for group in lanes.chunks(4) {
-            let fast: Vec<(Id, Id)> = group
-                .iter()
-                .map(|&(a, b)| {
-                    let c = self.fast(func, a, b);
-                    (c.value.0, c.doubt.0)
-                })
-                .collect();
-            let any = fast.iter().map(|f| f.1).reduce(|x, y| self.binary(Binary::Or, Dtype::Bool, x, y));
-            let Some(any) = any else { continue };
-            // Kept in variables and taken one at a time by a loop: one copy of the slow path, whose many values then
-            // do not live beside three others'.
-            let vars: Vec<Id> = fast.iter().map(|_| self.var(t)).collect();
-            vars.iter().zip(&fast).for_each(|(&var, f)| self.set(var, f.0));
-            self.when(any, |me| {
-                let slow = me.routine(Routine::Slow(func), d);
-                me.each_of(group.len() as u32, |me, i| {
-                    let at = |me: &mut Builder, ids: &[Id], d: Dtype| {
-                        let mut picked = ids[0];
-                        for (k, &id) in ids.iter().enumerate().skip(1) {
-                            let k = me.cu(k as u32);
-                            let here = me.test(op::I_EQUAL, i, k);
-                            picked = me.select(d, here, id, picked);
-                        }
-                        picked
-                    };
-                    let doubts: Vec<Id> = fast.iter().map(|f| f.1).collect();
-                    let doubt = at(me, &doubts, Dtype::Bool);
-                    me.when(doubt, |me| {
-                        let mut args = vec![slow, at(me, &group.iter().map(|g| g.0).collect::<Vec<_>>(), d)];
-                        if func.arity() == 2 {
-                            args.push(at(me, &group.iter().map(|g| g.1).collect::<Vec<_>>(), d));
-                        }
-                        let y = me.op(op::FUNCTION_CALL, t, &args);
-                        for (k, &var) in vars.iter().enumerate() {
-                            let k = me.cu(k as u32);
-                            let here = me.test(op::I_EQUAL, i, k);
-                            let old = me.get(t, var);
-                            let new = me.select(d, here, y, old);
-                            me.set(var, new);
-                        }
-                    });
-                });
+        lanes.chunks(4).flat_map(|group| self.call_group(func, group)).collect()
+    }
+
+    fn call_group(&mut self, func: Func, group: &[(Id, Id)]) -> Vec<Id> {
+        let t = self.ty(Dtype::F32);
+        let fast: Vec<Candidate<Emit>> = group.iter().map(|&(a, b)| self.fast(func, a, b)).collect();
+        let mut doubts: Vec<Id> = fast.iter().map(|c| c.doubt.0).collect();
+        let any = self.any(&doubts);
+        let vars: Vec<Id> = fast.iter().map(|_| self.var(t)).collect();
+        vars.iter().zip(&fast).for_each(|(&var, c)| self.set(var, c.value.0));
+        self.when(any, |me| {
+            let special: Vec<_> = fast.iter().filter_map(|c| c.special).collect();
+            if special.len() < fast.len() {
+                return me.slow_lanes(func, group, &doubts, &vars);
+            }
+            for (k, (known, answer)) in special.iter().enumerate() {
+                let value = me.select(Dtype::F32, known.0, answer.0, fast[k].value.0);
+                me.set(vars[k], value);
+                let unknown = me.unary(Unary::Not, Dtype::Bool, known.0);
+                doubts[k] = me.both(doubts[k], unknown);
+            }
+            let any = me.any(&doubts);
+            me.when(any, |me| me.slow_lanes(func, group, &doubts, &vars));
+        });
+        vars.iter().map(|&var| self.get(t, var)).collect()
+    }
+
+    fn any(&mut self, masks: &[Id]) -> Id {
+        masks[1..].iter().fold(masks[0], |x, &y| self.binary(Binary::Or, Dtype::Bool, x, y))
+    }
+
+    /// The slow path of the lanes in doubt, into their variables: one at a time by a loop, so that there is one copy of the
+    /// path, whose many values do not live beside three others'.
+    fn slow_lanes(&mut self, func: Func, group: &[(Id, Id)], doubts: &[Id], vars: &[Id]) {
+        let (d, t) = (Dtype::F32, self.ty(Dtype::F32));
+        let slow = self.routine(Routine::Slow(func), d);
+        let at = |me: &mut Builder, i: Id, ids: &[Id], d: Dtype| {
+            let mut picked = ids[0];
+            for (k, &id) in ids.iter().enumerate().skip(1) {
+                let k = me.cu(k as u32);
+                let here = me.test(op::I_EQUAL, i, k);
+                picked = me.select(d, here, id, picked);
+            }
+            picked
+        };
+        self.each_of(group.len() as u32, |me, i| {
+            let doubt = at(me, i, doubts, Dtype::Bool);
+            me.when(doubt, |me| {
+                let mut args = vec![slow, at(me, i, &group.iter().map(|g| g.0).collect::<Vec<_>>(), d)];
+                if func.arity() == 2 {
+                    args.push(at(me, i, &group.iter().map(|g| g.1).collect::<Vec<_>>(), d));
+                }
+                let y = me.op(op::FUNCTION_CALL, t, &args);
+                for (k, &var) in vars.iter().enumerate() {
+                    let k = me.cu(k as u32);
+                    let here = me.test(op::I_EQUAL, i, k);
+                    let old = me.get(t, var);
+                    let new = me.select(d, here, y, old);
+                    me.set(var, new);
+                }
             });
-            out.extend(vars.iter().map(|&var| self.get(t, var)));
-        }
-        out
+        });
     }
 
     /// `body(i)` for i in 0..count, not to be unrolled.
@@ -321,7 +343,7 @@ impl Builder {
 
     #[inline(never)]
     fn fast(&mut self, func: Func, a: Id, b: Id) -> Candidate<Emit> {
-        self.record(|| func.fast_f32::<Emit>(Val::new(a), Val::new(b)))
+        self.record(|| func.fast_apart_f32::<Emit>(Val::new(a), Val::new(b)))
     }
 
     fn slow_body(&mut self, func: Func, a: Id, b: Id) -> Option<Id> {

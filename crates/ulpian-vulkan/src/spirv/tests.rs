@@ -9,6 +9,7 @@ pub(super) fn full() -> Caps {
     Caps {
         int64: true,
         float64: true,
+        fast_float64: true,
         storage16: true,
         storage8: true,
         fused_fma: true,
@@ -33,6 +34,7 @@ pub(super) fn bare() -> Caps {
     Caps {
         int64: false,
         float64: false,
+        fast_float64: false,
         storage16: false,
         storage8: false,
         rte32: false,
