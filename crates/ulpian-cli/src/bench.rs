@@ -213,10 +213,10 @@ pub(crate) fn median_ms(
     repeats: usize,
     mut step: impl FnMut() -> Result<()>,
 ) -> Result<f64> {
-    // An idle GPU runs at a fraction of its clock: keep it busy for a while first.
+    // An idle GPU runs at a fraction of its clock, and takes up to a second to leave it: keep it busy first.
     let start = Instant::now();
     let mut runs = 0u32;
-    while runs < 3 || start.elapsed().as_secs_f64() < 0.3 {
+    while runs < 3 || start.elapsed().as_secs_f64() < 1.0 {
         step()?;
         runs += 1;
         if runs.is_multiple_of(8) {
@@ -225,7 +225,7 @@ pub(crate) fn median_ms(
     }
     device.synchronize()?;
     let once = start.elapsed().as_secs_f64() / f64::from(runs);
-    let inner = ((0.004 / once) as usize).clamp(1, 500);
+    let inner = ((0.010 / once) as usize).clamp(1, 500);
     let mut all = vec![];
     for _ in 0..repeats.max(1) {
         let start = Instant::now();

@@ -307,6 +307,12 @@ impl Builder {
         asm::emit(&mut self.f.vars, op::VARIABLE, &[p, id, class::FUNCTION]);
         id
     }
+    /// An array of a thread's own, for indices that only the run knows.
+    pub fn local_array(&mut self, elem: Id, size: u32) -> Id {
+        let n = self.cu(size);
+        let array = self.m.ty(op::TYPE_ARRAY, &[elem, n], 1).0;
+        self.var(array)
+    }
     pub fn get(&mut self, ty: Id, var: Id) -> Id {
         self.op(op::LOAD, ty, &[var])
     }

@@ -2,7 +2,7 @@
 //!
 //! The formulas themselves (elementary functions, conversions) live in `ulpian-num`; here they are only written out.
 
-use super::asm::{Id, op};
+use super::asm::{Id, class, op};
 use super::build::{Builder, Routine, WriteError};
 use super::soft_fma::fma_in_words;
 use std::cell::RefCell;
@@ -252,7 +252,7 @@ impl Builder {
             return lanes.iter().map(|&(a, b)| self.call(func, d, a, b)).collect();
         }
         // Groups bound how many values stay in registers across the branch.
-        lanes.chunks(4).flat_map(|group| self.call_group(func, group)).collect()
+        lanes.chunks(8).flat_map(|group| self.call_group(func, group)).collect()
     }
 
     fn call_group(&mut self, func: Func, group: &[(Id, Id)]) -> Vec<Id> {
@@ -283,37 +283,47 @@ impl Builder {
         masks[1..].iter().fold(masks[0], |x, &y| self.binary(Binary::Or, Dtype::Bool, x, y))
     }
 
-    /// The slow path of the lanes in doubt, into their variables: one at a time by a loop, so that there is one copy of the
-    /// path, whose many values do not live beside three others'.
+    /// The slow path of the lanes in doubt, into their variables. A loop, so that there is one copy of the path; the lanes
+    /// wait in memory of their own, because registers held beside the path's would be taken from every thread.
     fn slow_lanes(&mut self, func: Func, group: &[(Id, Id)], doubts: &[Id], vars: &[Id]) {
-        let (d, t) = (Dtype::F32, self.ty(Dtype::F32));
-        let slow = self.routine(Routine::Slow(func), d);
-        let at = |me: &mut Builder, i: Id, ids: &[Id], d: Dtype| {
-            let mut picked = ids[0];
-            for (k, &id) in ids.iter().enumerate().skip(1) {
-                let k = me.cu(k as u32);
-                let here = me.test(op::I_EQUAL, i, k);
-                picked = me.select(d, here, id, picked);
+        let (n, t) = (group.len() as u32, self.ty(Dtype::F32));
+        let slow = self.routine(Routine::Slow(func), Dtype::F32);
+        let p = self.t_ptr(class::FUNCTION, t);
+        let arrays: Vec<Id> = (0..=func.arity()).map(|_| self.local_array(t, n)).collect();
+        let at = |me: &mut Builder, array: usize, i: Id| me.op(op::ACCESS_CHAIN, p, &[arrays[array], i]);
+        let mut mask = self.cu(0);
+        for (k, &(a, b)) in group.iter().enumerate() {
+            let i = self.cu(k as u32);
+            let value = self.get(t, vars[k]);
+            for (array, x) in [value, a, b].into_iter().enumerate().take(arrays.len()) {
+                let place = at(self, array, i);
+                self.set(place, x);
             }
-            picked
-        };
-        self.each_of(group.len() as u32, |me, i| {
-            let doubt = at(me, i, doubts, Dtype::Bool);
+            let (bit, zero) = (self.cu(1 << k), self.cu(0));
+            let bit = self.select(Dtype::U32, doubts[k], bit, zero);
+            mask = self.u(op::BITWISE_OR, mask, bit);
+        }
+        self.each_of(n, |me, i| {
+            let bit = me.u(op::SHIFT_RIGHT_LOGICAL, mask, i);
+            let (bit, zero) = (me.andc(bit, 1), me.cu(0));
+            let doubt = me.test(op::I_NOT_EQUAL, bit, zero);
             me.when(doubt, |me| {
-                let mut args = vec![slow, at(me, i, &group.iter().map(|g| g.0).collect::<Vec<_>>(), d)];
-                if func.arity() == 2 {
-                    args.push(at(me, i, &group.iter().map(|g| g.1).collect::<Vec<_>>(), d));
+                let mut args = vec![slow];
+                for array in 1..arrays.len() {
+                    let place = at(me, array, i);
+                    args.push(me.get(t, place));
                 }
                 let y = me.op(op::FUNCTION_CALL, t, &args);
-                for (k, &var) in vars.iter().enumerate() {
-                    let k = me.cu(k as u32);
-                    let here = me.test(op::I_EQUAL, i, k);
-                    let old = me.get(t, var);
-                    let new = me.select(d, here, y, old);
-                    me.set(var, new);
-                }
+                let place = at(me, 0, i);
+                me.set(place, y);
             });
         });
+        for (k, &var) in vars.iter().enumerate() {
+            let i = self.cu(k as u32);
+            let place = at(self, 0, i);
+            let y = self.get(t, place);
+            self.set(var, y);
+        }
     }
 
     /// `body(i)` for i in 0..count, not to be unrolled.
