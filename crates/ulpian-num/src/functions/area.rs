@@ -24,8 +24,8 @@ use crate::real::{Real, Val};
 const ERROR: f32 = 1.0 / (1u64 << 38) as f32;
 
 /// Below it the answers of asinh and atanh are the argument: a third of its square is below 2^-25.
-const TINY: u32 = 0x3980_0000;
-const ONE: u32 = 0x3f80_0000;
+pub(super) const TINY: u32 = 0x3980_0000;
+pub(super) const ONE: u32 = 0x3f80_0000;
 /// 2^30, from where √(x² ± 1) is x to 2^-60.
 const BIG: i32 = 0x4e80_0000;
 

@@ -31,7 +31,7 @@ const LOG_F64: [f64; 8] = [
 
 /// Bits of a positive normal number to (k, m).
 #[inline(always)]
-fn split_f32<R: Real>(bits: Val<R, i32>) -> (Val<R, i32>, Val<R, f32>) {
+pub(super) fn split_f32<R: Real>(bits: Val<R, i32>) -> (Val<R, i32>, Val<R, f32>) {
     let k = (bits - i(0x3f35_04f3)).shr(i(23));
     (k, (bits - k.shl(i(23))).bitcast())
 }
@@ -115,18 +115,25 @@ pub(super) fn log_of_pair_f32<R: Real>(x: Pair<R>) -> Pair<R> {
     add_octaves_f32(k, atanh_pair_f32(s, s.0, &NATURAL), &NATURAL)
 }
 
-/// With the rounding test 5 operations more, and 12 for special values.
+/// Whether x is not a positive normal number, whether it is a positive subnormal one that counts, and of the others the
+/// logarithm.
 #[inline(always)]
-fn fast<R: Real>(x: Val<R, f32>, b: &Series) -> Candidate<R> {
+pub(super) fn log_ends<R: Real>(x: Val<R, f32>) -> (Val<R, bool>, Val<R, bool>, Val<R, f32>) {
     let bits = x.bitcast::<i32>();
-    let (h, low) = pair(bits, b);
     let (field, normal) = (bits.bitcast::<u32>(), 0x0080_0000);
     let special = (field - u(normal)).ge(u(INF_BITS as u32 - normal));
     // Zeros, and where subnormals are flushed those too.
     let pole = bits.bit_and(Val::select(keeps_subnormals::<R>(), i(i32::MAX), i(INF_BITS))).equals(i(0));
     let value = Val::select(bits.lt(i(0)), f(f32::NAN), x);
     let value = Val::select(pole, f(f32::NEG_INFINITY), value);
-    let subnormal = field.lt(u(normal)).and(pole.negate());
+    (special, field.lt(u(normal)).and(pole.negate()), value)
+}
+
+/// With the rounding test 5 operations more, and 12 for special values.
+#[inline(always)]
+fn fast<R: Real>(x: Val<R, f32>, b: &Series) -> Candidate<R> {
+    let (h, low) = pair(x.bitcast::<i32>(), b);
+    let (special, subnormal, value) = log_ends(x);
     Candidate::relative(h, low, ERROR).unless(special, value).doubt_also(subnormal)
 }
 
@@ -180,12 +187,20 @@ pub(super) fn log1p_fast<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let above_low = r.raw_sub(above.raw_sub(f(2.0))).raw_add(r_low);
     let s = divide_pair_near_2_f32(r, Some(r_low), (above, above_low));
     let (h, low) = add_octaves_f32(k, atanh_pair_f32(s, s.0, &NATURAL), &NATURAL);
+    let (known, value) = log1p_ends(x);
+    Candidate::relative(h, low, ERROR).unless(known, value)
+}
+
+/// Whether log(1 + x) is known without the fast path, and its value.
+#[inline(always)]
+pub(super) fn log1p_ends<R: Real>(x: Val<R, f32>) -> (Val<R, bool>, Val<R, f32>) {
+    let bits = x.bitcast::<i32>();
     // Below 2^-25 the answer is x, as it is for infinity and NaN.
     let (field, minus_one) = (bits.bitcast::<u32>(), 0xbf80_0000);
     let known = magnitude_f32(x).lt(i(0x3300_0000)).or(bits.ge(i(INF_BITS))).or(field.ge(u(minus_one)));
     let value = Val::select(field.gt(u(minus_one)), f(f32::NAN), x.flush());
     let value = Val::select(field.equals(u(minus_one)), f(f32::NEG_INFINITY), value);
-    Candidate::relative(h, low, ERROR).unless(known, value)
+    (known, value)
 }
 
 /// The slow path of [`log1p_fast`].

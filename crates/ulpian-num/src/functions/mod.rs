@@ -210,19 +210,21 @@ table! {
     /// 10^x
     Exp10 "exp10" 1 (a, _b): exp::exp10_fast(a), slow exp::exp10_slow(a), through doubles doubles::exp::exp10(a); exp::exp10_f64(a);
     Expm1 "expm1" 1 (a, _b): hyper::expm1_fast(a), slow hyper::expm1_slow(a), through doubles doubles::exp::expm1(a); exp::expm1_f64(a);
-    Log "log" 1 (a, _b): log::log_fast(a), slow log::log_slow(a); log::log_f64(a);
-    Log2 "log2" 1 (a, _b): log::log2_fast(a), slow log::log2_slow(a); log::log2_f64(a);
-    Log10 "log10" 1 (a, _b): log::log10_fast(a), slow log::log10_slow(a); log::log10_f64(a);
+    Log "log" 1 (a, _b): log::log_fast(a), slow log::log_slow(a), through doubles doubles::log::log(a); log::log_f64(a);
+    Log2 "log2" 1 (a, _b): log::log2_fast(a), slow log::log2_slow(a), through doubles doubles::log::log2(a); log::log2_f64(a);
+    Log10 "log10" 1 (a, _b): log::log10_fast(a), slow log::log10_slow(a), through doubles doubles::log::log10(a); log::log10_f64(a);
     /// log(1 + x)
-    Log1p "log1p" 1 (a, _b): log::log1p_fast(a), slow log::log1p_slow(a); log::log1p_f64(a);
-    Asinh "asinh" 1 (a, _b): area::asinh_fast(a), slow area::asinh_slow(a); area::asinh_f64(a);
-    Acosh "acosh" 1 (a, _b): area::acosh_fast(a), slow area::acosh_slow(a); area::acosh_f64(a);
-    Atanh "atanh" 1 (a, _b): area::atanh_fast(a), slow area::atanh_slow(a); area::atanh_f64(a);
+    Log1p "log1p" 1 (a, _b): log::log1p_fast(a), slow log::log1p_slow(a), through doubles doubles::log::log1p(a); log::log1p_f64(a);
+    Asinh "asinh" 1 (a, _b): area::asinh_fast(a), slow area::asinh_slow(a), through doubles doubles::log::asinh(a); area::asinh_f64(a);
+    Acosh "acosh" 1 (a, _b): area::acosh_fast(a), slow area::acosh_slow(a), through doubles doubles::log::acosh(a); area::acosh_f64(a);
+    Atanh "atanh" 1 (a, _b): area::atanh_fast(a), slow area::atanh_slow(a), through doubles doubles::log::atanh(a); area::atanh_f64(a);
     /// log(1 + e^x)
-    Softplus "softplus" 1 (a, _b): softplus::softplus_fast(a), slow softplus::softplus_slow(a);
+    Softplus "softplus" 1 (a, _b): softplus::softplus_fast(a), slow softplus::softplus_slow(a),
+        through doubles doubles::log::softplus(a);
         softplus::softplus_f64(a);
     /// log(1/(1 + e^-x))
-    LogSigmoid "logsigmoid" 1 (a, _b): softplus::logsigmoid_fast(a), slow softplus::logsigmoid_slow(a);
+    LogSigmoid "logsigmoid" 1 (a, _b): softplus::logsigmoid_fast(a), slow softplus::logsigmoid_slow(a),
+        through doubles doubles::log::logsigmoid(a);
         softplus::logsigmoid_f64(a);
     /// log(e^a + e^b)
     LogAddExp "logaddexp" 2 (a, b): softplus::logaddexp_fast(a, b), slow softplus::logaddexp_slow(a, b, false);

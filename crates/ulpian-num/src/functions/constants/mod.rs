@@ -6,6 +6,7 @@ pub(super) mod activation;
 pub(super) mod arc;
 pub(super) mod doubles_erf;
 pub(super) mod doubles_exp;
+pub(super) mod doubles_log;
 pub(super) mod doubles_trig;
 pub(super) mod erf;
 pub(super) mod erfinv;

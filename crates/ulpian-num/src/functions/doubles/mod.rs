@@ -7,6 +7,7 @@
 
 pub(super) mod erf;
 pub(super) mod exp;
+pub(super) mod log;
 pub(super) mod trig;
 
 use super::{d, f, i, l};

@@ -1,0 +1,93 @@
+//! Constants of the fast paths through doubles that are built on logarithms.
+//!
+//! Written by `tools/generate.py doubles_log`; change the generator, not this file.
+
+/// 2·atanh(s)/s in s², for |s| <= (√2 - 1)/(√2 + 1), relative.
+/// Greatest weighted error of the fit 2^-45.09.
+pub const LOG: [f64; 6] = [
+    1.9999999999999472,
+    0.666666666795902,
+    0.3999999488855125,
+    0.28572166472268234,
+    0.22174236876361728,
+    0.19608276454879775,
+];
+
+/// 2·log2(e)·atanh(s)/s.
+/// Greatest weighted error of the fit 2^-45.09.
+pub const LOG2: [f64; 6] = [
+    2.8853900817778504,
+    0.961796694112547,
+    0.5770779425893265,
+    0.4122092306069134,
+    0.3199065533334778,
+    0.2828884036325559,
+];
+
+/// 2·log10(e)·atanh(s)/s.
+/// Greatest weighted error of the fit 2^-45.09.
+pub const LOG10: [f64; 6] = [
+    0.8685889638064807,
+    0.28952965465832986,
+    0.17371777055575024,
+    0.12408734287844773,
+    0.09630146917239471,
+    0.0851578849105814,
+];
+
+/// atanh(s)/s for |s| up to 0.1743.
+/// Greatest weighted error of the fit 2^-44.82.
+pub const ASINH: [f64; 6] = [
+    0.9999999999999682,
+    0.3333333334086015,
+    0.19999997111725717,
+    0.14286118853007482,
+    0.1108558560947645,
+    0.09826942751180089,
+];
+
+/// atanh(s)/s for |s| up to 0.2.
+/// Greatest weighted error of the fit 2^-49.15.
+pub const ATANH: [f64; 7] = [
+    1.0000000000000016,
+    0.3333333333295213,
+    0.2000000015158444,
+    0.14285691739132453,
+    0.11112703254352786,
+    0.09033501837753219,
+    0.0870556806030938,
+];
+
+/// 2·atanh(s)/s for |s| <= 1/3.
+/// Greatest weighted error of the fit 2^-49.02.
+pub const LOG1P: [f64; 9] = [
+    2.0000000000000036,
+    0.666666666661708,
+    0.4000000011748467,
+    0.28571417831474893,
+    0.22222713076206568,
+    0.18169274212681052,
+    0.15571313948327792,
+    0.11741734157869707,
+    0.18765119334329317,
+];
+
+/// ln(2).
+pub const LN_2: f64 = 0.6931471805599453;
+
+/// log10(2).
+pub const LOG10_2: f64 = 0.3010299956639812;
+
+/// ln(2)/2.
+pub const HALF_LN_2: f64 = 0.34657359027997264;
+
+/// C of e^r = (C + r·D)/(C - r·D) for |r| <= ln(2)/2, in r².
+/// Greatest weighted error of the fit 2^-46.35.
+pub const EXP_EVEN: [f64; 3] = [1.0, 0.10713519345983055, 0.0005946004141143659];
+
+/// D of it.
+pub const EXP_ODD: [f64; 2] = [0.49999999999985684, 0.011900930079186389];
+
+/// 1/x from 0.84 to 1.62, relative.
+/// Greatest weighted error of the fit 2^-9.296.
+pub const RECIPROCAL: [f32; 4] = [3.405629, -4.270317, 2.3382204, -0.47220242];
