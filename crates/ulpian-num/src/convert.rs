@@ -204,17 +204,16 @@ pub fn narrow_f16<R: Real>(x: Val<R, f32>) -> Val<R, u32> {
     Val::select(m.gt(u(0x7f80_0000)), u(NAN_F16), h)
 }
 
-/// The bits of f16 to f32, exact. No float operation sees or makes a subnormal.
+/// The bits of f16 to f32, exact. No float operation sees or makes a subnormal. 12 operations.
 #[inline(always)]
 pub fn widen_f16<R: Real>(h: Val<R, u32>) -> Val<R, f32> {
-    let h = h.bit_and(u(0xffff));
-    let significand = h.bit_and(u(0x3ff));
-    let m = h.bit_and(u(0x7fff)).shl(u(13));
-    let scaled = significand.convert::<f32>().bitcast::<u32>() - u(24 << 23);
-    let subnormal = Val::select(significand.equals(u(0)), u(0), scaled);
+    let m = h.shl(u(13)).bit_and(u(0x0fff_e000));
+    // 2^-14 more than it, in the same units, less 2^-14.
+    let least = Val::<R, f32>::lit(f32::from_bits(0x3880_0000));
+    let subnormal = (m + u(0x3880_0000)).bitcast::<f32>().raw_sub(least).bitcast::<u32>();
     let r = Val::select(m.lt(u(0x0080_0000)), subnormal, m + u(0x3800_0000));
     let r = Val::select(m.ge(u(0x0f80_0000)), m.bit_or(u(0x7f80_0000)), r);
-    r.bit_or(h.bit_and(u(0x8000)).shl(u(16))).bitcast()
+    r.bit_or(h.shl(u(16)).bit_and(u(0x8000_0000))).bitcast()
 }
 
 /// f32 to the bits of bf16 (in the low half), nearest even, by integer operations alone.
