@@ -113,6 +113,12 @@ macro_rules! table {
                     $(Func::$op => [$(stringify!($slow),)? ""].len() == 2,)*
                 }
             }
+            /// Whether there is a fast path through doubles.
+            pub const fn has_doubles_f32(self) -> bool {
+                match self {
+                    $(Func::$op => [$(stringify!($through),)? ""].len() == 2,)*
+                }
+            }
             /// Whether every f32 result is the nearest float (0.5 ULP). logaddexp and xlogy miss that by about 2^-34
             /// ULP at most, but for logaddexp's results near zero: see `softplus.rs` and `xlogy.rs`.
             pub const fn correctly_rounded(self) -> bool {
