@@ -9,7 +9,7 @@
 use super::super::candidate::Candidate;
 use super::super::constants::doubles_erf as c;
 use super::super::{INF_BITS, d, f, i, l, magnitude_f32, sign_f32, u, with_sign_f32};
-use super::{poly, quotient};
+use super::{less_quotient, poly};
 use crate::real::{Real, Val};
 
 /// In units of the result's last place, 2^-53 of it at worst: the polynomial's 2^-45.4 (194) and 30 for roundings.
@@ -41,9 +41,10 @@ pub(in super::super) fn erf<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     y.apart(outside, far.or(x.equals(f(0.0))), answer)
 }
 
-/// 2^(-square·`log2`)·A(a)/B(a)·`times`.
+/// `from` - 2^(-a²·`log2`)·A(a)/B(a)·`times`.
 #[inline(always)]
-fn tail<R: Real>(
+fn less_tail<R: Real>(
+    from: Val<R, f64>,
     a: Val<R, f64>,
     log2: f64,
     above: &[f64],
@@ -56,20 +57,20 @@ fn tail<R: Real>(
     let t = square.near_fma(d(-log2), magic);
     let r = square.near_fma(d(-log2), magic.raw_sub(t));
     let z = r.raw_mul(r);
-    let (even, odd) = (poly(z, &c::TANH_BELOW), r.raw_mul(poly(z, &c::TANH_ABOVE)));
-    let n = poly(a, above).raw_mul(even.raw_add(odd));
+    let (even, odd) = (poly(z, &c::TANH_BELOW), poly(z, &c::TANH_ABOVE));
+    let n = poly(a, above).raw_mul(r.near_fma(odd, even));
     let n = times.map_or(n, |x| n.raw_mul(x));
     let n = (n.bitcast::<i64>() + t.bitcast::<i64>().shl(l(52))).bitcast();
-    quotient(n, poly(a, below).raw_mul(even.raw_sub(odd)))
+    less_quotient(from, n, poly(a, below).raw_mul((-r).near_fma(odd, even)))
 }
 
-/// erfc(x): 32 operations on doubles.
+/// erfc(x): 30 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn erfc<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bit, m) = (x.bitcast::<i32>(), magnitude_f32(x));
     let a = m.bitcast::<f32>().convert::<f64>();
-    let t = tail(a, c::LOG2_E, &c::ERFC_ABOVE, &c::ERFC_BELOW, None);
-    let y = Val::select(bit.lt(i(0)), d(2.0), d(0.0)).raw_sub(t).abs();
+    let from = Val::select(bit.lt(i(0)), d(2.0), d(0.0));
+    let y = less_tail(from, a, c::LOG2_E, &c::ERFC_ABOVE, &c::ERFC_BELOW, None).abs();
     // From there on results may not be normal, until they are zero.
     let outside = m.gt(i(bits(9.1875)));
     let known = outside.and(bit.lt(i(0))).or(m.ge(i(bits(10.0625))));
@@ -78,13 +79,13 @@ pub(in super::super) fn erfc<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     Candidate::of_double(y, UNITS).apart(outside, known, answer)
 }
 
-/// x·Φ(x): 33 operations on doubles.
+/// x·Φ(x): 31 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn gelu<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bit, m) = (x.bitcast::<i32>(), magnitude_f32(x));
     let a = m.bitcast::<f32>().convert::<f64>();
-    let t = tail(a, c::LOG2_E / 2.0, &c::GELU_ABOVE, &c::GELU_BELOW, Some(a));
-    let y = bit.int_max(i(0)).bitcast::<f32>().convert::<f64>().raw_sub(t);
+    let from = bit.int_max(i(0)).bitcast::<f32>().convert::<f64>();
+    let y = less_tail(from, a, c::LOG2_E / 2.0, &c::GELU_ABOVE, &c::GELU_BELOW, Some(a));
     // From 2^-125 on the result is normal, down to -12.75.
     let (least, far) = (0x0100_0000, bits(12.75));
     let outside = (m - i(least)).bitcast::<u32>().gt(u((far - least) as u32));

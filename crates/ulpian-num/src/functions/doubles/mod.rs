@@ -37,6 +37,14 @@ fn quotient<R: Real>(n: Val<R, f64>, by: Val<R, f64>) -> Val<R, f64> {
     r.near_fma((-by).near_fma(q, n), q)
 }
 
+/// from - n / by, the quotient as good as that of [`quotient`].
+#[inline(always)]
+fn less_quotient<R: Real>(from: Val<R, f64>, n: Val<R, f64>, by: Val<R, f64>) -> Val<R, f64> {
+    let r = reciprocal_f32(by.near_narrow()).convert::<f64>();
+    let once_more = (-by).near_fma(r, d(2.0));
+    (-n.raw_mul(r)).near_fma(once_more, from)
+}
+
 /// √z for z from 0 to 2^125, but for subnormal z, to about 2^-46.4.
 #[inline(always)]
 fn root<R: Real>(z: Val<R, f32>) -> Val<R, f64> {
