@@ -18,10 +18,10 @@ use crate::real::{Real, Val};
 const UNITS: i32 = 128;
 /// With the reduction's error, 2^-45.9 of the least result (140) and far less elsewhere.
 const REDUCED_UNITS: i32 = 256;
-/// With the ratio's 2^-45 (262) and the division's 2^-47 (64) as well.
+/// With the ratio's 2^-45 (262) and 10 for the division as well.
 const TAN_UNITS: i32 = 1024;
-/// The division's or the root's 2^-46.4 (100), the polynomial's 2^-47.9 (35).
-const ARC_UNITS: i32 = 512;
+/// The polynomial's 2^-47.9 (35) at most, and 30 for the division or the root and the rest.
+const ARC_UNITS: i32 = 128;
 
 /// 2^-100: from here on results of odd functions are normal.
 const LEAST: f32 = 1.0 / (1u128 << 100) as f32;
@@ -31,8 +31,9 @@ const FAR: f32 = 262144.0;
 const FAR_PI: f32 = 2097152.0;
 /// From here on atan is π/2.
 const FAR_ATAN: f32 = (1u64 << 60) as f32;
-/// Adding 1.5·2^23 rounds to an integer and leaves it in the low bits.
-const MAGIC: f32 = 12582912.0;
+/// Adding them rounds to an integer and leaves it in the low bits.
+const MAGIC: f64 = 6755399441055744.0;
+const MAGIC_F32: f32 = 12582912.0;
 
 const fn bits(x: f32) -> i32 {
     x.to_bits() as i32
@@ -51,10 +52,15 @@ fn outside<R: Real>(m: Val<R, i32>, far: f32) -> Val<R, bool> {
 
 /// x - k·`part`·π.
 #[inline(always)]
-fn rest<R: Real>(x: Val<R, f32>, k: Val<R, f32>, part: f64) -> Val<R, f64> {
-    let k = k.convert::<f64>();
-    let r = k.near_fma(d(-c::PI_HIGH * part), x.convert::<f64>());
+fn rest<R: Real>(x: Val<R, f64>, k: Val<R, f64>, part: f64) -> Val<R, f64> {
+    let r = k.near_fma(d(-c::PI_HIGH * part), x);
     k.near_fma(d(-c::PI_LOW * part), r)
+}
+
+/// The sign bit for an odd integer, held by a sum with `MAGIC`.
+#[inline(always)]
+fn odd<R: Real>(t: Val<R, f64>) -> Val<R, i32> {
+    t.bitcast::<i64>().convert::<i32>().shl(i(31))
 }
 
 /// sin(r), in doubles.
@@ -63,37 +69,40 @@ fn sine<R: Real>(r: Val<R, f64>, c: &[f64], units: i32) -> Candidate<R> {
     Candidate::of_double(r.raw_mul(poly(r.raw_mul(r), c)), units)
 }
 
-/// sin(x): 11 operations on doubles.
+/// sin(x): 13 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn sin<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let t = x.raw_fma(f(c::INVERSE_PI), f(MAGIC));
-    let y = sine(rest(x, t.raw_sub(f(MAGIC)), 1.0), &c::SIN, REDUCED_UNITS);
+    let x64 = x.convert::<f64>();
+    let t = x64.near_fma(d(1.0 / c::PI), d(MAGIC));
+    let y = sine(rest(x64, t.raw_sub(d(MAGIC)), 1.0), &c::SIN, REDUCED_UNITS);
     let m = magnitude_f32(x);
     let (small, far) = (m.lt(i(bits(LEAST))), m.ge(i(INF_BITS)));
     let answer = Val::select(small, x.flush(), f(f32::NAN));
-    flip(y, t.bitcast::<i32>().shl(i(31))).apart(outside(m, FAR), small.or(far), answer)
+    flip(y, odd(t)).apart(outside(m, FAR), small.or(far), answer)
 }
 
-/// cos(x): 11 operations on doubles.
+/// cos(x): 15 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn cos<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let t = x.raw_fma(f(c::INVERSE_PI), f(0.5)).raw_add(f(MAGIC));
-    let k = t.raw_sub(f(MAGIC)).raw_sub(f(0.5));
-    let y = sine(rest(x, k, 1.0), &c::SIN, REDUCED_UNITS);
+    let x64 = x.convert::<f64>();
+    let t = x64.near_fma(d(1.0 / c::PI), d(0.5)).raw_add(d(MAGIC));
+    let k = t.raw_sub(d(MAGIC)).raw_sub(d(0.5));
+    let y = sine(rest(x64, k, 1.0), &c::SIN, REDUCED_UNITS);
     let m = magnitude_f32(x);
-    flip(y, t.bitcast::<i32>().shl(i(31))).apart(m.gt(i(bits(FAR))), m.ge(i(INF_BITS)), f(f32::NAN))
+    flip(y, odd(t)).apart(m.gt(i(bits(FAR))), m.ge(i(INF_BITS)), f(f32::NAN))
 }
 
-/// tan(x): 12 operations on doubles.
+/// tan(x): 20 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn tan<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let t = x.raw_fma(f(c::TWO_OVER_PI), f(MAGIC));
-    let r = rest(x, t.raw_sub(f(MAGIC)), 0.5);
+    let x64 = x.convert::<f64>();
+    let t = x64.near_fma(d(2.0 / c::PI), d(MAGIC));
+    let r = rest(x64, t.raw_sub(d(MAGIC)), 0.5);
     let z = r.raw_mul(r);
     let (n, by) = (r.raw_mul(poly(z, &c::TAN_ABOVE)), poly(z, &c::TAN_BELOW));
-    let sign = t.bitcast::<i32>().shl(i(31));
-    let odd = sign.lt(i(0));
-    let y = quotient(Val::select(odd, by, n), Val::select(odd, n, by));
+    let sign = odd(t);
+    let over = sign.lt(i(0));
+    let y = quotient(Val::select(over, by, n), Val::select(over, n, by));
     let m = magnitude_f32(x);
     let (small, far) = (m.lt(i(bits(LEAST))), m.ge(i(INF_BITS)));
     let answer = Val::select(small, x.flush(), f(f32::NAN));
@@ -103,9 +112,9 @@ pub(in super::super) fn tan<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 /// sin(πx): 9 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn sin_pi<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let t = x.raw_add(f(MAGIC));
+    let t = x.raw_add(f(MAGIC_F32));
     // Exact.
-    let r = x.raw_sub(t.raw_sub(f(MAGIC)));
+    let r = x.raw_sub(t.raw_sub(f(MAGIC_F32)));
     let y = sine(r.convert::<f64>(), &c::SIN_PI, UNITS);
     // At integers the zero has x's sign.
     let zero = y.value.bitcast::<i32>().equals(i(0));
@@ -119,23 +128,22 @@ pub(in super::super) fn sin_pi<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     flip(y, sign).apart(outside, known, answer)
 }
 
-/// cos(πx): 10 operations on doubles.
+/// cos(πx): 13 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn cos_pi<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let t = x.raw_add(f(0.5)).raw_add(f(MAGIC));
-    let k = t.raw_sub(f(MAGIC)).raw_sub(f(0.5));
-    // Exact but for tiny x.
-    let r = x.convert::<f64>().raw_sub(k.convert::<f64>());
-    let y = sine(r, &c::SIN_PI, UNITS);
+    let m = magnitude_f32(x);
+    // sin(πx + π/2). All exact, but for tiny x.
+    let x = x.convert::<f64>().raw_add(d(0.5));
+    let t = x.raw_add(d(MAGIC));
+    let y = sine(x.raw_sub(t.raw_sub(d(MAGIC))), &c::SIN_PI, UNITS);
     // Zeros are +0.
     let zero = y.value.bitcast::<i32>().equals(i(0));
-    let sign = Val::select(zero, i(0), t.bitcast::<i32>().shl(i(31)));
-    let m = magnitude_f32(x);
+    let sign = Val::select(zero, i(0), odd(t));
     let answer = Val::select(m.ge(i(INF_BITS)), f(f32::NAN), f(1.0));
     flip(y, sign).apart(m.gt(i(bits(FAR_PI))), m.ge(i(bits(8.0 * FAR_PI))), answer)
 }
 
-/// atan(x): 16 operations on doubles.
+/// atan(x): 22 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn atan<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
@@ -158,15 +166,14 @@ pub(in super::super) fn atan<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 #[inline(always)]
 fn half_arc<R: Real>(m: Val<R, i32>) -> (Val<R, bool>, Val<R, f64>, Val<R, f64>) {
     let large = m.gt(i(bits(0.5)));
-    let a = m.bitcast::<f32>();
-    let a64 = a.convert::<f64>();
-    // Exact, as is its quarter.
-    let z4 = a.raw_fma(f(-2.0), f(2.0));
-    let z = Val::select(large, z4.raw_mul(f(0.25)).convert::<f64>(), a64.raw_mul(a64));
-    (large, Val::select(large, root(z4), a64), poly(z, &c::ASIN))
+    let a = m.bitcast::<f32>().convert::<f64>();
+    // Exact.
+    let z4 = a.near_fma(d(-2.0), d(2.0));
+    let z = Val::select(large, z4.raw_mul(d(0.25)), a.raw_mul(a));
+    (large, Val::select(large, root(z4), a), poly(z, &c::ASIN))
 }
 
-/// asin(x): 15 operations on doubles.
+/// asin(x): 27 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn asin<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
@@ -177,7 +184,7 @@ pub(in super::super) fn asin<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     y.apart(outside, outside, Val::select(m.gt(i(bits(1.0))), f(f32::NAN), x.flush()))
 }
 
-/// acos(x): 15 operations on doubles.
+/// acos(x): 27 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn acos<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bit, m) = (x.bitcast::<i32>(), magnitude_f32(x));
