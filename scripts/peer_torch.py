@@ -154,7 +154,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default 1)")
     parser.add_argument("--elements", type=int, default=16 << 20)
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--warm-seconds", type=float, default=1.0)
+    parser.add_argument("--warm-seconds", type=float, default=0.3)
     parser.add_argument("--case", action="append", dest="cases", default=[], metavar="CASE")
     args = parser.parse_args()
     if min(args.threads, args.elements, args.repeats) < 1:

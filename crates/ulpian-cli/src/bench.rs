@@ -213,19 +213,26 @@ pub(crate) fn median_ms(
     repeats: usize,
     mut step: impl FnMut() -> Result<()>,
 ) -> Result<f64> {
-    // An idle GPU runs at a fraction of its clock, and takes up to a second to leave it: keep it busy first.
-    let start = Instant::now();
-    let mut runs = 0u32;
-    while runs < 3 || start.elapsed().as_secs_f64() < 1.0 {
-        step()?;
-        runs += 1;
-        if runs.is_multiple_of(8) {
-            device.synchronize()?;
-        }
-    }
+    // An idle GPU runs at a fraction of its clock, and takes its time to leave it; one that was busy for long runs into its
+    // power limit. So: until a stretch is no faster than the one before, for a second at most.
+    step()?;
     device.synchronize()?;
-    let once = start.elapsed().as_secs_f64() / f64::from(runs);
-    let inner = ((0.010 / once) as usize).clamp(1, 500);
+    let start = Instant::now();
+    step()?;
+    device.synchronize()?;
+    let stretch = ((0.030 / start.elapsed().as_secs_f64()) as usize).clamp(1, 500);
+    let (mut last, mut calm, mut once) = (f64::INFINITY, 0, f64::INFINITY);
+    while calm < 4 && start.elapsed().as_secs_f64() < 1.0 || last.is_infinite() {
+        let begin = Instant::now();
+        for _ in 0..stretch {
+            step()?;
+        }
+        device.synchronize()?;
+        once = begin.elapsed().as_secs_f64() / stretch as f64;
+        calm = if once > 0.98 * last { calm + 1 } else { 0 };
+        last = once.min(last);
+    }
+    let inner = ((0.004 / once) as usize).clamp(1, 500);
     let mut all = vec![];
     for _ in 0..repeats.max(1) {
         let start = Instant::now();
