@@ -180,7 +180,7 @@ pub(super) fn reciprocal_f64<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
 
 /// 1/x for x in [1.7, 2.42], to about 2^-28 before the last rounding: a parabola, then a cubic step.
 #[inline(always)]
-pub(super) fn reciprocal_near_2_f32<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
+fn reciprocal_near_2_f32<R: Real>(x: Val<R, f32>) -> Val<R, f32> {
     let r = x.raw_fma(x.raw_fma(f(0.11616626), f(-0.7197488)), f(1.4752138));
     let e = (-x).raw_fma(r, f(1.0));
     r.raw_fma(e.raw_fma(e, e), r)

@@ -2,13 +2,13 @@
 import mpmath as mp
 
 from families.log import LN2, LN10, Z, Z_WIDER, atanh
-from fits import const_double, const_doubles, error_line, fit, float32, float64, rounded
+from fits import const_double, const_doubles, error_line, float64, rounded
 
 # s = u/(2 + u) at u = 1, squared, with a little room for what u = e^-|x| errs by.
 Z_THIRD = mp.mpf(1) / 9 * mp.mpf("1.00001")
 # The same where the number is a square, and k is taken from equal halves of the octaves of its root: within 2^±0.5077.
 Z_SQUARE = mp.tanh(mp.mpf("0.5077") * LN2 / 2) ** 2
-# r = x - k·ln2, squared; k is estimated from floats.
+# r = x - k·ln2, squared, with a little room.
 R2 = (LN2 / 2 * mp.mpf("1.0001")) ** 2
 
 
@@ -46,12 +46,6 @@ def exp_halves():
     yield f"/// D of it.\npub const EXP_ODD: [f64; 2] = [{text([d0, d1])}];\n"
 
 
-def reciprocal(name, a, b, terms, doc):
-    c, err = fit(lambda x: 1 / x, lambda x: x, a, b, ["single"] * terms)
-    text = ", ".join(map(float32, c))
-    return f"/// {doc}\n{error_line(err)}pub const {name}: [f32; {terms}] = [{text}];\n"
-
-
 def items():
     yield series("LOG", 2, Z, 6, "2·atanh(s)/s in s², for |s| <= (√2 - 1)/(√2 + 1), relative.")
     yield series("LOG2", 2 / LN2, Z, 6, "2·log2(e)·atanh(s)/s.")
@@ -63,4 +57,6 @@ def items():
     yield const_double("LOG10_2", LN2 / LN10, "log10(2).")
     yield const_double("HALF_LN_2", LN2 / 2, "ln(2)/2.")
     yield from exp_halves()
-    yield reciprocal("RECIPROCAL", mp.mpf("0.84"), mp.mpf("1.62"), 4, "1/x from 0.84 to 1.62, relative.")
+    inverse, itself = lambda x: 1 / x, lambda x: x
+    yield const_doubles("RECIPROCAL_NEAR_1", inverse, itself, mp.mpf("0.84"), mp.mpf("1.62"), 4, "1/x from 0.84 to 1.62, relative.")
+    yield const_doubles("RECIPROCAL_NEAR_2", inverse, itself, mp.mpf("1.703"), mp.mpf("2.422"), 3, "1/x from 1.703 to 2.422, relative.")

@@ -90,4 +90,9 @@ pub const EXP_ODD: [f64; 2] = [0.49999999999985684, 0.011900930079186389];
 
 /// 1/x from 0.84 to 1.62, relative.
 /// Greatest weighted error of the fit 2^-9.296.
-pub const RECIPROCAL: [f32; 4] = [3.405629, -4.270317, 2.3382204, -0.47220242];
+pub const RECIPROCAL_NEAR_1: [f64; 4] =
+    [3.4056290369376727, -4.2703171326694225, 2.3382201933951383, -0.4722023104344835];
+
+/// 1/x from 1.703 to 2.422, relative.
+/// Greatest weighted error of the fit 2^-9.427.
+pub const RECIPROCAL_NEAR_2: [f64; 3] = [1.4733257048996966, -0.7179376427030365, 0.11573503118306398];

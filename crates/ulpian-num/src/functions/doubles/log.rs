@@ -1,36 +1,34 @@
 //! log, log2, log10, log1p, softplus, logsigmoid, asinh, acosh and atanh.
 //!
 //! v = 2^k·m with m in [√½, √2), s = (m - 1)/(m + 1), log v = k·ln2 + 2·atanh(s): atanh(s)/s is a polynomial in s² (to
-//! 2^-45), k and the reciprocal that the division starts from come from floats. Where k is 0 the numerator is exact, or
-//! keeps its relative accuracy, in each of them:
-//! - log: m - 1. log1p: x·2^-k + (2^-k - 1).
+//! 2^-45). Where k is 0 the numerator is exact, or keeps its relative accuracy, in each of them:
+//! - log: m - 1. log1p: x·2^-k + (2^-k - 1), k from the float nearest to 1 + x.
 //! - softplus x = max(x, 0) + 2·atanh(u/(2 + u)) with u = e^-|x|; e^r = (C + r·D)/(C - r·D) (to 2^-46), and only the
 //!   quotient by 2·(C - r·D) + (C + r·D)·2^k is formed.
 //! - acosh, v = x + R with R = √(x² - 1): R·2^-k + (x·2^-k - 1). asinh, v = |x| + R with R = √(1 + x²): v² = 1 + 2|x|v,
 //!   and half its logarithm as for log1p. A root is a float and one step of Newton's in doubles.
 //! - atanh: half of log((1 + x)/(1 - x)), k estimated from the bits of both, and s = ((1 + x)·2^-k - (1 - x))/(their sum).
 //!
-//! Operations, each of doubles counted twice: log2 43, log and log10 45, log1p 55, atanh 60, softplus and logsigmoid 68,
-//! acosh 76, asinh 82.
+//! Operations, and those of them in doubles: log and log10 34 (18), log2 33 (17), log1p 41 (20), softplus and logsigmoid
+//! 41 (29), atanh 44 (24), acosh 59 (23), asinh 63 (25). Conversions between floats and doubles: two, with a root four.
 
 use super::super::area::{ONE, TINY};
 use super::super::candidate::Candidate;
 use super::super::constants::doubles_log as c;
 use super::super::log::{log_ends, log1p_ends, split_f32};
-use super::super::pair::reciprocal_near_2_f32;
-use super::super::{INF_BITS, d, f, i, l, magnitude_f32, poly_f32, sign_f32, u, with_sign_f32};
+use super::super::{INF_BITS, d, f, i, l, magnitude_f32, sign_f32, u, with_sign_f32};
 use super::{poly, quotient};
 use crate::real::{Real, Val};
 
-/// In units of the result's last place, 2^-53 of it at worst: the polynomial's 2^-45.1 (241), the quotient's 2^-46 (the
-/// square of a seed's error of 2^-23: 128), and 8 for the rest; about twice the sum.
-const UNITS: i32 = 768;
+/// In units of the result's last place, 2^-53 of it at worst: the polynomial's 2^-45.1 (241) and 15 for roundings; about
+/// twice the sum.
+const UNITS: i32 = 512;
 /// With 110 more for the root, and for asinh a polynomial to 2^-44.8 (290).
-const ROOT_UNITS: i32 = 1024;
-/// A polynomial to 2^-49.1 (15), the quotient's 128, and 8.
-const ATANH_UNITS: i32 = 320;
-/// A polynomial to 2^-49 (16), the exponential's 2^-46.3 (101), k·ln2 (90), the quotient's 128, and 8.
-const SOFTPLUS_UNITS: i32 = 768;
+const ROOT_UNITS: i32 = 832;
+/// A polynomial to 2^-49.1 (15), and 15.
+const ATANH_UNITS: i32 = 64;
+/// A polynomial to 2^-49 (16), the exponential's 2^-46.3 (101), k·ln2 (90), and 15.
+const SOFTPLUS_UNITS: i32 = 448;
 
 /// A base: the multiple of atanh(s)/s, and the logarithm of 2.
 struct Base {
@@ -42,27 +40,30 @@ const E: Base = Base { series: c::LOG, octave: c::LN_2 };
 const TWO: Base = Base { series: c::LOG2, octave: 1.0 };
 const TEN: Base = Base { series: c::LOG10, octave: c::LOG10_2 };
 
-/// k·octave + s·series(s²).
+/// k·octave + s·series(s²), |k| < 1000.
 #[inline(always)]
 fn sum<R: Real>(k: Val<R, i32>, s: Val<R, f64>, series: &[f64], octave: f64) -> Val<R, f64> {
-    let k = k.convert::<f64>();
+    // 2^52 + 1000 + k: conversions to doubles are slow on GPUs.
+    let k = (k + i(1000)).bitcast::<u32>().convert::<i64>().bit_or(l(0x4330_0000_0000_0000));
+    let k = k.bitcast::<f64>().raw_sub(d(4503599627371496.0));
     let k = if octave == 1.0 { k } else { k.raw_mul(d(octave)) };
     s.near_fma(poly(s.raw_mul(s), series), k)
 }
 
-/// n / by from a float near 1/by, to the square of what that errs by: 2^-23 where it comes from `by` as a float.
+/// n / by, to about 2^-52 where `first` gives 1/by to 2^-9.
 #[inline(always)]
-fn quotient_from<R: Real>(n: Val<R, f64>, by: Val<R, f64>, seed: Val<R, f32>) -> Val<R, f64> {
-    let r = seed.convert::<f64>();
+fn quotient_from<R: Real>(n: Val<R, f64>, by: Val<R, f64>, first: &[f64]) -> Val<R, f64> {
+    let r = poly(by, first);
     let e = (-by).near_fma(r, d(1.0));
+    let r = r.near_fma(e.near_fma(e, e), r);
     let q = n.raw_mul(r);
-    q.near_fma(e, q)
+    r.near_fma((-by).near_fma(q, n), q)
 }
 
-/// n / by, for by from 1.7 to 2.42, to about 2^-46.
+/// n / (n + 2), for n from -0.297 to 0.422.
 #[inline(always)]
-fn quotient_near_2<R: Real>(n: Val<R, f64>, by: Val<R, f64>) -> Val<R, f64> {
-    quotient_from(n, by, reciprocal_near_2_f32(by.near_narrow()))
+fn ratio<R: Real>(n: Val<R, f64>) -> Val<R, f64> {
+    quotient_from(n, n.raw_add(d(2.0)), &c::RECIPROCAL_NEAR_2)
 }
 
 /// 2^(places - k), |places - k| < 1000.
@@ -75,8 +76,7 @@ fn octaves_down<R: Real>(k: Val<R, i32>, places: i32) -> Val<R, f64> {
 #[inline(always)]
 fn logarithm<R: Real>(x: Val<R, f32>, base: &Base) -> Candidate<R> {
     let (k, m) = split_f32(x.bitcast::<i32>());
-    let n = m.raw_sub(f(1.0)).convert::<f64>();
-    let s = quotient_from(n, n.raw_add(d(2.0)), reciprocal_near_2_f32(m.raw_add(f(1.0))));
+    let s = ratio(m.raw_sub(f(1.0)).convert::<f64>());
     let y = Candidate::of_double(sum(k, s, &base.series, base.octave), UNITS);
     let (outside, subnormal, value) = log_ends(x);
     y.apart(outside, outside.and(subnormal.negate()), value)
@@ -106,35 +106,30 @@ pub(in super::super) fn log1p<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (k, _) = split_f32(f(1.0).raw_add(x).bitcast());
     let scale = octaves_down(k, 0);
     let n = x.convert::<f64>().near_fma(scale, scale.raw_sub(d(1.0)));
-    let s = quotient_near_2(n, n.raw_add(d(2.0)));
     let (known, value) = log1p_ends(x);
-    Candidate::of_double(sum(k, s, &c::LOG, c::LN_2), UNITS).apart(known, known, value)
+    Candidate::of_double(sum(k, ratio(n), &c::LOG, c::LN_2), UNITS).apart(known, known, value)
 }
 
 /// log(1 + e^x).
 #[inline(always)]
 pub(in super::super) fn softplus<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bits, m) = (x.bitcast::<i32>(), magnitude_f32(x));
-    let a = m.bitcast::<f32>();
-    // Adding 1.5·2^23 rounds to an integer and leaves it in the low bits: here k - 1, as e^-|x|/2 is what is needed.
-    let magic = f(12582911.0);
-    let t = a.raw_fma(f(-std::f32::consts::LOG2_E), magic);
-    let k = t.raw_sub(magic).convert::<f64>();
-    let r = k.near_fma(d(-c::LN_2), -a.convert::<f64>());
+    let a = m.bitcast::<f32>().convert::<f64>();
+    // Adding 1.5·2^52 rounds to an integer and leaves it in the low bits: here k - 1, as e^-|x|/2 is what is needed.
+    let magic = d(6755399441055743.0);
+    let t = a.near_fma(d(-std::f64::consts::LOG2_E), magic);
+    let r = t.raw_sub(magic).near_fma(d(-c::LN_2), -a);
     let w = r.raw_mul(r);
     let (even, odd) = (poly(w, &c::EXP_EVEN), poly(w, &c::EXP_ODD));
     let above = r.near_fma(odd, even).bitcast::<i64>();
-    let n = (above + t.bitcast::<i32>().convert::<i64>().shl(l(52))).bitcast::<f64>();
+    let n = (above + t.bitcast::<i64>().shl(l(52))).bitcast::<f64>();
     let by = (-r).near_fma(odd, even).raw_add(n);
-    let by_f32 = by.near_narrow();
-    let seed = poly_f32(by_f32, &c::RECIPROCAL);
-    let e = (-by_f32).raw_fma(seed, f(1.0));
-    let s = quotient_from(n, by, seed.raw_fma(e.raw_fma(e, e), seed));
-    let top = bits.int_max(i(0)).bitcast::<f32>().convert::<f64>();
+    let s = quotient_from(n, by, &c::RECIPROCAL_NEAR_1);
+    let below = bits.lt(i(0));
+    let top = Val::select(below, d(0.0), a);
     let y = Candidate::of_double(s.near_fma(poly(s.raw_mul(s), &c::LOG1P), top), SOFTPLUS_UNITS);
     // Results that are not normal are the slow path's. From 87 up the answer is x, from -104 down 0.
     let upper = 87f32.to_bits() as i32;
-    let below = bits.lt(i(0));
     let known = bits.gt(i(upper)).or(bits.bitcast::<u32>().ge(u(0xc2d0_0000)));
     let zero = Val::select(m.gt(i(INF_BITS)), x, f(0.0));
     y.apart(m.gt(i(upper)), known, Val::select(below, zero, x))
@@ -187,8 +182,7 @@ pub(in super::super) fn asinh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let v = a.raw_add(root(a.near_fma(a, d(1.0)), near, half));
     let twice = octaves_down(k, 1);
     let n = a.raw_mul(v).near_fma(twice, twice.near_fma(d(0.5), d(-1.0)));
-    let s = quotient_near_2(n, n.raw_add(d(2.0)));
-    let y = Candidate::of_double(sum(k, s, &c::ASINH, c::HALF_LN_2), ROOT_UNITS);
+    let y = Candidate::of_double(sum(k, ratio(n), &c::ASINH, c::HALF_LN_2), ROOT_UNITS);
     // Tiny arguments, infinity and NaN answer themselves.
     let place = (m - i(TINY as i32)).bitcast::<u32>();
     let known = place.ge(u(INF_BITS as u32 - TINY));
@@ -207,8 +201,7 @@ pub(in super::super) fn acosh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let root = root(a.near_fma(a, d(-1.0)), near, half);
     let scale = octaves_down(k, 0);
     let n = root.near_fma(scale, a.near_fma(scale, d(-1.0)));
-    let s = quotient_near_2(n, n.raw_add(d(2.0)));
-    let y = Candidate::of_double(sum(k, s, &c::LOG, c::LN_2), ROOT_UNITS);
+    let y = Candidate::of_double(sum(k, ratio(n), &c::LOG, c::LN_2), ROOT_UNITS);
     let place = (bits - i(ONE as i32)).bitcast::<u32>();
     let value = Val::select(bits.lt(i(ONE as i32)), f(f32::NAN), x);
     y.apart(place.ge(u(BEYOND - ONE)), place.ge(u(INF_BITS as u32 - ONE)), value)
