@@ -259,7 +259,7 @@ table! {
     /// x·Φ(x) with the normal distribution Φ: gelu in its erf form
     Gelu "gelu" 1 (a, _b): erf::gelu_fast(a), slow erf::gelu_slow(a), through doubles doubles::erf::gelu(a); erf::gelu_f64(a);
     /// The inverse of erf; NaN outside [-1, 1]
-    Erfinv "erfinv" 1 (a, _b): erfinv::erfinv_fast(a), slow erfinv::erfinv_slow(a); erfinv::erfinv_f64(a);
+    Erfinv "erfinv" 1 (a, _b): erfinv::erfinv_fast(a), slow erfinv::erfinv_slow(a), through doubles doubles::erfinv::erfinv(a); erfinv::erfinv_f64(a);
     /// log|Γ(x)|
     Lgamma "lgamma" 1 (a, _b): gamma::lgamma_fast(a), slow gamma::lgamma_slow(a); gamma::lgamma_f64(a);
     /// Γ'(x)/Γ(x)

@@ -5,6 +5,7 @@
 pub(super) mod activation;
 pub(super) mod arc;
 pub(super) mod doubles_erf;
+pub(super) mod doubles_erfinv;
 pub(super) mod doubles_exp;
 pub(super) mod doubles_log;
 pub(super) mod doubles_trig;

@@ -6,6 +6,7 @@
 //! error. Which of the paths a device takes never shows in the bits.
 
 pub(super) mod erf;
+pub(super) mod erfinv;
 pub(super) mod exp;
 pub(super) mod log;
 pub(super) mod trig;
@@ -23,18 +24,17 @@ fn poly<R: Real>(x: Val<R, f64>, c: &[f64]) -> Val<R, f64> {
     p
 }
 
-/// 1/by for normal by, to 2^-27: the high word's line (error 0.12) and two cubic steps, 7 operations.
+/// 1/by for normal by, to 2^-28.7: the high word's line (error 0.0506), Newton's step with the constant that centres its
+/// error (0.00131), and a cubic one; 6 operations.
 #[inline(always)]
 fn reciprocal<R: Real>(by: Val<R, f64>) -> Val<R, f64> {
-    let mut r = (l(0x7fde_6238_da3c_2118) - by.bitcast::<i64>()).bitcast::<f64>();
-    for _ in 0..2 {
-        let e = (-by).near_fma(r, d(1.0));
-        r = r.near_fma(e.near_fma(e, e), r);
-    }
-    r
+    let r = (l(0x7fde_6238_da3c_2118) - by.bitcast::<i64>()).bitcast::<f64>();
+    let r = r.raw_mul((-by).near_fma(r, d(2.00131)));
+    let e = (-by).near_fma(r, d(1.0));
+    r.near_fma(e.near_fma(e, e), r)
 }
 
-/// n / by for normal by, to about 2^-51: 10 operations.
+/// n / by for normal by, to about 2^-52: 9 operations.
 #[inline(always)]
 fn quotient<R: Real>(n: Val<R, f64>, by: Val<R, f64>) -> Val<R, f64> {
     let r = reciprocal(by);
@@ -42,7 +42,7 @@ fn quotient<R: Real>(n: Val<R, f64>, by: Val<R, f64>) -> Val<R, f64> {
     r.near_fma((-by).near_fma(q, n), q)
 }
 
-/// from - n / by, the quotient to about 2^-51: 10 operations.
+/// from - n / by, the quotient to about 2^-52: 9 operations.
 #[inline(always)]
 fn less_quotient<R: Real>(from: Val<R, f64>, n: Val<R, f64>, by: Val<R, f64>) -> Val<R, f64> {
     let r = reciprocal(by);

@@ -173,7 +173,7 @@ fn half_arc<R: Real>(m: Val<R, i32>) -> (Val<R, bool>, Val<R, f64>, Val<R, f64>)
     (large, Val::select(large, root(z4), a), poly(z, &c::ASIN))
 }
 
-/// asin(x): 27 operations on doubles.
+/// asin(x): 28 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn asin<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
@@ -184,7 +184,7 @@ pub(in super::super) fn asin<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     y.apart(outside, outside, Val::select(m.gt(i(bits(1.0))), f(f32::NAN), x.flush()))
 }
 
-/// acos(x): 27 operations on doubles.
+/// acos(x): 28 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn acos<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bit, m) = (x.bitcast::<i32>(), magnitude_f32(x));
