@@ -186,7 +186,8 @@ fn row(f: Func) -> String {
     let gpu = proof(H200, &format!("H200 {name} f32 flush all 2^32 "));
     let gpu = gpu.map_or("-".into(), |(_, hash)| format!("`{hash}`"));
     let half = if f.arity() == 1 { "0.5" } else { "see half.rs" };
-    let cost = Tape::of(f, false).cost();
+    let doubles = Tape::cost_through_doubles(f).map_or(String::new(), |c| format!(", {c}"));
+    let cost = format!("{}{doubles}", Tape::of(f, false).cost());
     // A bar would end the cell.
     let method = method.replace('|', "\\|");
     format!(
@@ -207,7 +208,8 @@ pub fn page() -> String {
          hold it to.\n\
          - *hard cases*: recorded arguments that come nearest to half-way between two floats, and how near in units of \
          the last place; tests run them.\n\
-         - *cost*: operations of the f32 fast path, each counted once (an fma is one).\n\
+         - *cost*: operations of the f32 fast path through pairs of floats, and of the one through doubles, each counted once \
+         (an fma is one).\n\
          - *all arguments, CPU*: wrong results among all 2^32, subnormals flushed, and the hash of all results (its \
          first digits); *H200*: the hash of the GPU's. `docs/evidence/functions-cpu.txt` and `functions-h200.txt` have \
          the whole hashes, machines and commits; `ulpian prove NAME` runs it again.\n\

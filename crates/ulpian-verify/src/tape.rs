@@ -22,7 +22,7 @@ pub type Id = u32;
 enum Op {
     /// The first or second argument.
     Input(u32),
-    Literal(u32, Dtype),
+    Literal(u64, Dtype),
     Unary(Unary, Dtype, fn(Unary, &Lanes, &mut Lanes)),
     Binary(Binary, Dtype, fn(Binary, &Lanes, &Lanes, &mut Lanes)),
     Fma(bool, fn(bool, &Lanes, &Lanes, &Lanes, &mut Lanes)),
@@ -89,7 +89,7 @@ fn push(op: Op, operands: &[Id]) -> Id {
 
 /// The reading that writes tapes.
 #[derive(Clone, Copy, Debug)]
-struct Written<const KEEP: bool>;
+struct Written<const KEEP: bool, const DOUBLES: bool>;
 
 /// Without a hardware fma: the same bits, in a loop that vectorises everywhere.
 type Plain<const KEEP: bool> = Native<false, KEEP>;
@@ -98,11 +98,15 @@ fn lane<D: Element>(bits: u32) -> D {
     D::from_bits(u64::from(bits))
 }
 
-impl<const KEEP: bool> Real for Written<KEEP> {
+impl<const KEEP: bool, const DOUBLES: bool> Real for Written<KEEP, DOUBLES> {
     type Repr<D: Element> = Id;
 
+    fn doubles() -> bool {
+        DOUBLES
+    }
+
     fn lit<D: Element>(x: D) -> Id {
-        push(Op::Literal(x.bits() as u32, D::DTYPE), &[])
+        push(Op::Literal(x.bits(), D::DTYPE), &[])
     }
     fn unary<D: Element>(op: Unary, a: Id) -> Id {
         fn run<D: Element, const KEEP: bool>(op: Unary, a: &Lanes, out: &mut Lanes) {
@@ -156,14 +160,19 @@ impl<const KEEP: bool> Real for Written<KEEP> {
 }
 
 impl Tape {
-    /// The steps of `f`'s f32 body, in either mode.
+    /// The steps of `f`'s f32 body, through pairs, in either mode.
     pub fn of(f: Func, keep_subnormals: bool) -> Tape {
-        if keep_subnormals { Tape::written::<true>(f) } else { Tape::written::<false>(f) }
+        if keep_subnormals { Tape::written::<true, false>(f) } else { Tape::written::<false, false>(f) }
     }
 
-    fn written<const KEEP: bool>(f: Func) -> Tape {
+    /// [`Tape::cost`] of the fast path through doubles, for functions that have one.
+    pub fn cost_through_doubles(f: Func) -> Option<usize> {
+        f.has_doubles_f32().then(|| Tape::written::<false, true>(f).cost())
+    }
+
+    fn written<const KEEP: bool, const DOUBLES: bool>(f: Func) -> Tape {
         STEPS.with(|s| s.borrow_mut().clear());
-        let a = Val::<Written<KEEP>, f32>::new(push(Op::Input(0), &[]));
+        let a = Val::<Written<KEEP, DOUBLES>, f32>::new(push(Op::Input(0), &[]));
         let b = Val::new(push(Op::Input(1), &[]));
         let candidate = f.fast_f32(a, b);
         let fast = STEPS.with(|s| s.borrow().len());
@@ -178,10 +187,13 @@ impl Tape {
         let mut same: Vec<Id> = vec![];
         let mut count = 0;
         for (i, step) in self.steps[..self.fast].iter().enumerate() {
-            let operands = step.operands.map(|o| same.get(o as usize).copied().unwrap_or(0));
+            let mut operands = step.operands.map(|o| same.get(o as usize).copied().unwrap_or(0));
             let (kind, counts) = match step.op {
                 Op::Input(n) => (u64::from(n), false),
-                Op::Literal(bits, _) => (1 << 33 | u64::from(bits), false),
+                Op::Literal(bits, d) => {
+                    operands = [bits as u32, (bits >> 32) as u32, 0];
+                    (1 << 33 | d as u64, false)
+                }
                 Op::Unary(op, d, _) => (2 << 33 | (op as u64) << 8 | d as u64, true),
                 Op::Binary(op, d, _) => (3 << 33 | (op as u64) << 8 | d as u64, true),
                 Op::Fma(raw, _) => (4 << 33 | u64::from(raw), true),
@@ -218,7 +230,7 @@ impl Tape {
             let at = id as Id;
             match step.op {
                 Op::Literal(bits, Dtype::F32) if arithmetic[id] => {
-                    let magnitude = bits & 0x7fff_ffff;
+                    let magnitude = bits as u32 & 0x7fff_ffff;
                     all.extend((magnitude > 0 && magnitude < 0x7f80_0000).then_some(Fault::Unit(at)));
                 }
                 Op::Literal(_, Dtype::U32 | Dtype::I32) if arithmetic[id] => all.push(Fault::Integer(at)),
@@ -313,7 +325,7 @@ impl Step {
         let [a, b, c] = self.operands;
         match self.op {
             Op::Input(n) => out = arguments[n as usize],
-            Op::Literal(bits, _) => out = [bits; LANES],
+            Op::Literal(bits, _) => out = [bits as u32; LANES],
             Op::Unary(op, _, run) => run(op, at(a), &mut out),
             Op::Binary(op, _, run) => run(op, at(a), at(b), &mut out),
             Op::Fma(raw, run) => run(raw, at(a), at(b), at(c), &mut out),
@@ -342,7 +354,7 @@ impl Step {
         let [a, b, c] = self.operands;
         match (fault, self.op) {
             (Fault::Unit(k) | Fault::Integer(k), Op::Literal(bits, _)) if k == id => {
-                [bits.wrapping_add(1); LANES]
+                [(bits as u32).wrapping_add(1); LANES]
             }
             (Fault::Dropped(k), Op::Fma(..)) if k == id => *at(c),
             (Fault::Swapped(k), Op::Select) if k == id => {
