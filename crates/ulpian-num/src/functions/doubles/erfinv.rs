@@ -28,9 +28,10 @@ pub(in super::super) fn erfinv<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let part = (v - k.shl(l(52))).bitcast::<f64>();
     let magic = 6755399441055744.0f64;
     let k = (k + l(magic.to_bits() as i64)).bitcast::<f64>().raw_sub(d(magic));
-    let s = quotient(part.raw_sub(d(1.0)), part.raw_add(d(1.0)));
+    // -s and w - MIDDLE.
+    let s = quotient(d(1.0).raw_sub(part), part.raw_add(d(1.0)));
     let t = k.near_fma(d(-std::f64::consts::LN_2), d(-c::MIDDLE));
-    let t = (-s).near_fma(poly(s.raw_mul(s), &c::LOG), t);
+    let t = s.near_fma(poly(s.raw_mul(s), &c::LOG), t);
     let y = Candidate::of_double(x64.raw_mul(poly(t, &c::RATIO)), UNITS);
     let outside = (m - i(LEAST)).bitcast::<u32>().gt(u((FAR - LEAST) as u32));
     let limit = Val::select(m.equals(i(ONE)), with_sign_f32(f(f32::INFINITY), sign_f32(x)), f(f32::NAN));

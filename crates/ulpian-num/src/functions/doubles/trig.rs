@@ -11,7 +11,7 @@
 use super::super::candidate::Candidate;
 use super::super::constants::doubles_trig as c;
 use super::super::{INF_BITS, d, f, i, magnitude_f32, sign_f32, u, with_sign_f32};
-use super::{poly, quotient, root};
+use super::{minus_root, poly, quotient};
 use crate::real::{Real, Val};
 
 /// In units of the result's last place, 2^-53 of it at worst: the polynomials' 2^-49.7 at most and 20 for roundings.
@@ -162,7 +162,7 @@ pub(in super::super) fn atan<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     y.apart(outside, outside, Val::select(far, turn, x.flush()))
 }
 
-/// Whether |x| > 1/2; 2√z there and |x| below; and asin(u)/u, u half of the root or |x|.
+/// Whether |x| > 1/2; -2√z there and |x| below; and asin(u)/u, u half of the root or |x|.
 #[inline(always)]
 fn half_arc<R: Real>(m: Val<R, i32>) -> (Val<R, bool>, Val<R, f64>, Val<R, f64>) {
     let large = m.gt(i(bits(0.5)));
@@ -170,7 +170,7 @@ fn half_arc<R: Real>(m: Val<R, i32>) -> (Val<R, bool>, Val<R, f64>, Val<R, f64>)
     // Exact.
     let z4 = a.near_fma(d(-2.0), d(2.0));
     let z = Val::select(large, z4.raw_mul(d(0.25)), a.raw_mul(a));
-    (large, Val::select(large, root(z4), a), poly(z, &c::ASIN))
+    (large, Val::select(large, minus_root(z4), a), poly(z, &c::ASIN))
 }
 
 /// asin(x): 28 operations on doubles.
@@ -178,7 +178,7 @@ fn half_arc<R: Real>(m: Val<R, i32>) -> (Val<R, bool>, Val<R, f64>, Val<R, f64>)
 pub(in super::super) fn asin<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
     let (large, v, p) = half_arc(m);
-    let y = Val::select(large, -v, v).near_fma(p, Val::select(large, d(c::PI / 2.0), d(0.0)));
+    let y = v.near_fma(p, Val::select(large, d(c::PI / 2.0), d(0.0)));
     let y = Candidate::of_double(y, ARC_UNITS).with_sign(sign_f32(x));
     let outside = outside(m, 1.0);
     y.apart(outside, outside, Val::select(m.gt(i(bits(1.0))), f(f32::NAN), x.flush()))
@@ -190,8 +190,8 @@ pub(in super::super) fn acos<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bit, m) = (x.bitcast::<i32>(), magnitude_f32(x));
     let (large, v, p) = half_arc(m);
     let negative = bit.lt(i(0));
-    // 0 + v·p or π - v·p for large x, else π/2 ∓ v·p.
-    let v = Val::select(large.xor(negative), v, -v);
+    // 2√z·p, or π less that, for large |x|; else π/2 ∓ |x|·p.
+    let v = Val::select(negative, v, -v);
     let from = Val::select(large, Val::select(negative, d(c::PI), d(0.0)), d(c::PI / 2.0));
     let outside = m.gt(i(bits(1.0)));
     Candidate::of_double(v.near_fma(p, from), ARC_UNITS).apart(outside, outside, f(f32::NAN))
