@@ -119,6 +119,13 @@ CASES.update({
     "lgamma": (lambda x: mp.re(mp.loggamma(x)), WHOLE(GAMMA + around(2.5563481638716906e305, 2))),
 })
 
+random.seed("powers of constants")
+CASES.update({
+    "exp2": (lambda x: mp.mpf(2) ** x, uniform(-1075, 1024, 200) + small + uniform(-2, 2, 80) + around(1024.0, 2)[:2]
+             + [-1074.0, -1022.5, 77.0, 0.5]),
+    "exp10": (lambda x: mp.mpf(10) ** x, uniform(-323, 308, 200) + small + uniform(-2, 2, 80) + [1.0, 22.0, -5.0, 308.25]),
+})
+
 if __name__ == "__main__":
     path = os.path.join(os.path.dirname(__file__), "..", "tests", "data", "f64_truth.txt")
     os.makedirs(os.path.dirname(path), exist_ok=True)

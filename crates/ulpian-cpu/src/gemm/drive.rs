@@ -113,6 +113,8 @@ fn batch(call: &Call<'_>, inner: Inner, start: u64, programs: u64) -> Result<Opt
     let mut cut = None;
     {
         let mut scratch = cpu.scratch[0].lock().unwrap_or_else(PoisonError::into_inner);
+        // As if every operand were packed: which are read where they lie is chosen when all their reads are known. At
+        // worst a batch ends early, or a large product alone is done in spans; no bit depends on it.
         let mut bytes = 0;
         while end < programs {
             let s = Product::scalars(plan, cpu.isa, end, buffers, params, &mut scratch)?;

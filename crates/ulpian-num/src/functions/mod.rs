@@ -24,13 +24,16 @@
 //! | pow | 0.5 + 2^-27 | none seen | 0.7 | 0.5 + 2^-7 for each unit of log2 of the result |
 //! | hypot | 0.5 (proved) | 0 | 0.5 | 0.51 |
 //! | fmod, remainder | exact | 0 | exact | exact |
-//! | exp, exp2 | 0.5 (swept) | 0 | 0.554 | 0.58 |
-//! | exp10 | 0.5 | 0 | 0.5 | 0.51 |
+//! | exp | 0.5 (swept) | 0 | 0.554 | 0.58 |
+//! | exp2 | 0.5 (swept) | 0 | 0.5093 | 0.51 |
+//! | exp10 | 0.5 (swept) | 0 | 0.502 | 0.51 |
 //! | expm1 | 0.5 (swept) | 0 | 0.692 | 0.85 |
 //! | log | 0.5 (swept) | 0 | 0.522 | 0.6 |
 //! | log2, log10 | 0.5 (every 17th argument) | 0 | 0.501 | 0.51 |
 //! | log1p | 0.5 (swept) | 0 | 0.609 | 0.7 |
 //! | asinh, acosh, atanh | 0.5 (every 17th argument) | 0 | 0.501 | 0.51 |
+//! | logaddexp | 0.5 + 2^-34 where nothing cancels | none seen | no list of pairs | 0.52 where nothing cancels |
+//! | xlogy | 0.5 + 2^-34 | none seen | no list of pairs | 0.52 |
 //! | softplus, logsigmoid | 0.5 (every 17th argument) | 0 | 0.507 | 0.51 |
 //! | tanh | 0.5 (swept) | 0 | 0.603 | 0.75 |
 //! | sigmoid | 0.5 (swept) | 0 | 0.509 | 0.6 |
