@@ -4,7 +4,6 @@ use super::evaluate::patterns;
 use super::{BLOCK, Block, CHUNK, Entry, Evaluator, Job, KEPT, ProveError, Wrong, pairs};
 use crate::truth::{self, Format, Inputs, Tally};
 use sha2::{Digest, Sha256};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use ulpian_kernel::device::Device;
 
@@ -142,7 +141,7 @@ struct Seen {
     hashes: Vec<[u8; 32]>,
     inputs: u64,
     tally: Tally,
-    /// By place; all of the first so many, so that the first of a block are among them.
+    /// By place: the first [`KEPT`], whatever the threads.
     wrong: Vec<(u64, Wrong)>,
 }
 
@@ -162,8 +161,6 @@ impl Seen {
         let count = bytes.len().div_ceil(CHUNK * size);
         let hashes = Mutex::new(vec![[0u8; 32]; count]);
         let found = Mutex::new((Tally::default(), Vec::<(u64, Wrong)>::new()));
-        // Past this many only counting goes on.
-        let kept = AtomicUsize::new(self.wrong.len());
         let work = || {
             let mut tally = Tally::default();
             let mut mine: Vec<(u64, Wrong)> = vec![];
@@ -180,11 +177,10 @@ impl Seen {
                 if !check {
                     continue;
                 }
+                let mut here = vec![];
                 let mut each = |i: usize, right: Result<u32, truth::Undecided>| {
-                    if kept.fetch_add(1, Ordering::Relaxed) < KEPT * 4 {
-                        let (a, b) = operands(job, at + i as u64);
-                        mine.push((at + i as u64, Wrong { a, b, ours: ours[i], right: right.ok() }));
-                    }
+                    let (a, b) = operands(job, at + i as u64);
+                    here.push((at + i as u64, Wrong { a, b, ours: ours[i], right: right.ok() }));
                 };
                 let keep = job.keep_subnormals;
                 let t = match (job.func.arity(), format) {
@@ -200,6 +196,10 @@ impl Seen {
                     }
                 };
                 tally.add(t);
+                // The first of the block are among the first of its chunks.
+                here.sort_by_key(|(i, _)| *i);
+                here.truncate(KEPT);
+                mine.append(&mut here);
             }
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
             found.0.add(tally);
@@ -217,6 +217,7 @@ impl Seen {
         self.tally.add(tally);
         list.sort_by_key(|(i, _)| *i);
         self.wrong.append(&mut list);
+        self.wrong.truncate(KEPT);
         Ok(())
     }
 
@@ -268,4 +269,29 @@ pub fn file_hash(path: &std::path::Path) -> std::io::Result<String> {
     let mut sha = Sha256::new();
     std::io::copy(&mut std::fs::File::open(path)?, &mut sha)?;
     Ok(hex(&sha.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ulpian_num::{Dtype, Func};
+
+    #[test]
+    fn the_wrong_results_that_are_kept_are_the_first_ones_however_many_threads_look() {
+        // Three chunks of arguments around 1, whose results are never 0.
+        let first = 0x3f80_0000u64;
+        let count = 2 * CHUNK + 100;
+        let range = (first, first + count as u64);
+        let job = Job { func: Func::Exp, dtype: Dtype::F32, keep_subnormals: false, range, step: 1 };
+        let results = vec![0u8; 4 * count];
+        for threads in [1, 2, 5] {
+            let mut seen = Seen::default();
+            seen.look(&job, 0, &results, threads, true).unwrap();
+            let mut wrong = vec![];
+            let block = seen.block(&mut wrong);
+            assert_eq!(block.wrong, count as u64);
+            let kept: Vec<u64> = wrong.iter().map(|w| u64::from(w.a)).collect();
+            assert!(kept.into_iter().eq(first..first + KEPT as u64), "{threads} threads");
+        }
+    }
 }
