@@ -38,6 +38,20 @@ pub struct Product {
     pub inside: Val<Traced, bool>,
 }
 
+/// An operand read where it lies, from its buffer's start.
+pub fn strided(buffer: u32, outer0: U, limit: U, outer_stride: U, k_stride: U) -> Operand {
+    Operand::Strided {
+        buffer,
+        base: U::lit(0).0,
+        outer0: outer0.0,
+        outer_limit: limit.0,
+        outer_stride: outer_stride.0,
+        k_stride: k_stride.0,
+        unit: Unit::Neither,
+        aligned: false,
+    }
+}
+
 /// Records the tile of this program; takes the parameters m, n and k.
 pub fn product(r: &mut Recorder, f: Form, a: u32, b: u32) -> Product {
     let (m, n, k) = (r.param(), r.param(), r.param());
@@ -45,19 +59,9 @@ pub fn product(r: &mut Recorder, f: Form, a: u32, b: u32) -> Product {
     let tiles_n = (n + U::lit(tn - 1)).quot(U::lit(tn));
     let pid = r.program_id();
     let (i0, j0) = (pid.quot(tiles_n) * U::lit(tm), pid.rem(tiles_n) * U::lit(tn));
-    let (zero, one) = (U::lit(0), U::lit(1));
+    let one = U::lit(1);
     let (am, ak) = if f.a_transposed { (one, m) } else { (k, one) };
     let (bn, bk) = if f.b_transposed { (k, one) } else { (one, n) };
-    let side = |buffer, outer0: U, limit: U, os: U, ks: U| Operand::Strided {
-        buffer,
-        base: zero.0,
-        outer0: outer0.0,
-        outer_limit: limit.0,
-        outer_stride: os.0,
-        k_stride: ks.0,
-        unit: Unit::Neither,
-        aligned: false,
-    };
     let (sa, sb) = if f.lanes {
         let sa = r.lanes_operand(0, tm, 8, |r, o, kk| {
             let row = i0 + o;
@@ -69,7 +73,7 @@ pub fn product(r: &mut Recorder, f: Form, a: u32, b: u32) -> Product {
         });
         (sa, sb)
     } else {
-        (side(a, i0, m, am, ak), side(b, j0, n, bn, bk))
+        (strided(a, i0, m, am, ak), strided(b, j0, n, bn, bk))
     };
     let value = r.contract(f.dtype.lane(), tm, tn, Contract { k: k.0, a: sa, b: sb });
     let (row, column) = (i0 + r.iota(tm, 0), j0 + r.iota(tn, 1));

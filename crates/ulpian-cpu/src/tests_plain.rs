@@ -1,10 +1,10 @@
 //! Products of doubles and integers against the oracle, bit for bit; and the memory that packing takes.
 
-use crate::tests_common::{Form, U, devices, product, upload};
+use crate::tests_common::{Form, U, devices, product, strided, upload};
 use crate::{Cpu, Isa, Options};
 use ulpian_kernel::device::{Binding, Device, DeviceError, Launch, Prepared};
 use ulpian_kernel::interp::oracle;
-use ulpian_kernel::ir::{Access, Contract, Kernel, Operand, Unit};
+use ulpian_kernel::ir::{Access, Contract, Kernel};
 use ulpian_kernel::record::record;
 use ulpian_num::Dtype;
 
@@ -190,19 +190,9 @@ fn programs_of_one_launch_may_have_chains_of_different_lengths() {
                 let (row_len, first, more) = (r.param(), r.param(), r.param());
                 let pid = r.program_id();
                 let (zero, one) = (U::lit(0), U::lit(1));
-                let side = |buffer, outer0: U, limit: U, os: U, ks: U| Operand::Strided {
-                    buffer,
-                    base: zero.0,
-                    outer0: outer0.0,
-                    outer_limit: limit.0,
-                    outer_stride: os.0,
-                    k_stride: ks.0,
-                    unit: Unit::Neither,
-                    aligned: false,
-                };
                 let row0 = pid * U::lit(rows);
-                let sa = side(a, row0, U::lit(rows * programs), row_len, one);
-                let sb = side(b, zero, U::lit(n), one, U::lit(n));
+                let sa = strided(a, row0, U::lit(rows * programs), row_len, one);
+                let sb = strided(b, zero, U::lit(n), one, U::lit(n));
                 let k = first + pid * more;
                 let p = r.contract(dtype, rows, n, Contract { k: k.0, a: sa, b: sb });
                 let (row, col) = (row0 + r.iota(rows, 0), r.iota(n, 1));

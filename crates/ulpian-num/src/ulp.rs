@@ -5,6 +5,7 @@
 use crate::real::Func;
 
 mod gamma;
+pub use gamma::{BERNOULLI, erfinv_by};
 
 /// A float's place in the order of all floats: adjacent floats differ by 1, both zeros are 0.
 pub fn ordered_f32(x: f32) -> i64 {

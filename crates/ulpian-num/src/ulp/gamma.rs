@@ -3,8 +3,8 @@
 use std::f64::consts::PI;
 use std::sync::LazyLock;
 
-/// B_2k/2k.
-const BERNOULLI: [f64; 8] = [
+/// B_2k/2k, from k = 1 on.
+pub const BERNOULLI: [f64; 8] = [
     1.0 / 12.0,
     -1.0 / 120.0,
     1.0 / 252.0,
@@ -125,8 +125,13 @@ pub(super) fn lgamma(x: f64) -> f64 {
     (PI / (PI * r).sin().abs()).ln() - lgamma_above(1.0 - x)
 }
 
-/// Two of Halley's steps from Winitzki's closed form, which is good to 2e-3; near ±1 for the complement.
 pub(super) fn erfinv(x: f64) -> f64 {
+    erfinv_by(x, super::erf_series, super::erfc_above)
+}
+
+/// erfinv by `erf` (asked for arguments up to 1/2) and `erfc` (above): two of Halley's steps from Winitzki's closed form,
+/// which is good to 2e-3, so that its error is cubed twice; near ±1 for the complement. What it is good to is what they are.
+pub fn erfinv_by(x: f64, erf: impl Fn(f64) -> f64, erfc: impl Fn(f64) -> f64) -> f64 {
     let a = x.abs();
     if x == 0.0 || x.is_nan() || a >= 1.0 {
         return match a {
@@ -145,7 +150,7 @@ pub(super) fn erfinv(x: f64) -> f64 {
         ((half * half - log / A).sqrt() - half).sqrt()
     };
     for _ in 0..2 {
-        let miss = if a <= 0.5 { super::erf_series(y) - a } else { (1.0 - a) - super::erfc_above(y) };
+        let miss = if a <= 0.5 { erf(y) - a } else { (1.0 - a) - erfc(y) };
         let step = miss * (y * y).exp() / slope;
         y -= step / (1.0 + y * step);
     }

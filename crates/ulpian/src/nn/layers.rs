@@ -5,6 +5,29 @@ use crate::error::{Result, argument};
 use crate::tensor::Tensor;
 use ulpian_ops::{Geometry, Windows};
 
+macro_rules! weight_and_bias {
+    () => {
+        fn visit(&self, prefix: &str, f: &mut dyn FnMut(String, &Tensor)) {
+            f(dotted(prefix, "weight"), &self.weight);
+            if let Some(b) = &self.bias {
+                f(dotted(prefix, "bias"), b);
+            }
+        }
+        fn visit_mut(&mut self, prefix: &str, f: &mut dyn FnMut(String, &mut Tensor)) {
+            f(dotted(prefix, "weight"), &mut self.weight);
+            if let Some(b) = &mut self.bias {
+                f(dotted(prefix, "bias"), b);
+            }
+        }
+    };
+}
+macro_rules! without_parameters {
+    () => {
+        fn visit(&self, _: &str, _: &mut dyn FnMut(String, &Tensor)) {}
+        fn visit_mut(&mut self, _: &str, _: &mut dyn FnMut(String, &mut Tensor)) {}
+    };
+}
+
 /// `x · weightᵀ + bias`; weight `[out, in]`, bias `[out]`. `torch.nn.Linear`.
 #[derive(Clone, Debug)]
 pub struct Linear {
@@ -27,18 +50,7 @@ impl Module for Linear {
             None => Ok(y),
         }
     }
-    fn visit(&self, prefix: &str, f: &mut dyn FnMut(String, &Tensor)) {
-        f(dotted(prefix, "weight"), &self.weight);
-        if let Some(b) = &self.bias {
-            f(dotted(prefix, "bias"), b);
-        }
-    }
-    fn visit_mut(&mut self, prefix: &str, f: &mut dyn FnMut(String, &mut Tensor)) {
-        f(dotted(prefix, "weight"), &mut self.weight);
-        if let Some(b) = &mut self.bias {
-            f(dotted(prefix, "bias"), b);
-        }
-    }
+    weight_and_bias!();
 }
 
 /// Two-dimensional convolution of `[batch, in, height, width]`; weight `[out, in / groups, rows, columns]`, bias `[out]`.
@@ -80,25 +92,7 @@ impl Module for Conv2d {
             None => Ok(y),
         }
     }
-    fn visit(&self, prefix: &str, f: &mut dyn FnMut(String, &Tensor)) {
-        f(dotted(prefix, "weight"), &self.weight);
-        if let Some(b) = &self.bias {
-            f(dotted(prefix, "bias"), b);
-        }
-    }
-    fn visit_mut(&mut self, prefix: &str, f: &mut dyn FnMut(String, &mut Tensor)) {
-        f(dotted(prefix, "weight"), &mut self.weight);
-        if let Some(b) = &mut self.bias {
-            f(dotted(prefix, "bias"), b);
-        }
-    }
-}
-
-macro_rules! without_parameters {
-    () => {
-        fn visit(&self, _: &str, _: &mut dyn FnMut(String, &Tensor)) {}
-        fn visit_mut(&mut self, _: &str, _: &mut dyn FnMut(String, &mut Tensor)) {}
-    };
+    weight_and_bias!();
 }
 
 /// The greatest of each window; windows do not overlap. `torch.nn.MaxPool2d(size)`.

@@ -1,5 +1,6 @@
 //! The elementary functions, rounding, division and bits, as methods with PyTorch's promotion.
 
+use super::math::with_number;
 use super::promote::{floating, together};
 use super::{Scalar, Tensor};
 use crate::error::Result;
@@ -168,18 +169,6 @@ binary! { same:
     bitwise_right_shift;
 }
 
-/// The same with a number on the right.
-macro_rules! with_number {
-    ($($(#[$doc:meta])* $name:ident, $method:ident;)*) => {
-        impl Tensor { $(
-            $(#[$doc])*
-            pub fn $name(&self, number: impl Into<Scalar>) -> Result<Tensor> {
-                let number = self.beside(number.into().beside(stringify!($method), self.dtype())?);
-                self.$method(&number)
-            }
-        )* }
-    };
-}
 with_number! {
     /// `self^number`.
     pow_scalar, pow;

@@ -41,6 +41,7 @@ binary! {
     ge, ge;
 }
 
+/// The same with a number on the right.
 macro_rules! with_number {
     ($($(#[$doc:meta])* $name:ident, $method:ident;)*) => {
         impl Tensor { $(
@@ -52,6 +53,7 @@ macro_rules! with_number {
         )* }
     };
 }
+pub(super) use with_number;
 with_number! {
     /// `self + number`.
     add_scalar, add;
