@@ -58,7 +58,9 @@ def cell(y, exact, nearest):
     if y is None:
         return "-"
     e = np.maximum(np.floor(np.log2(np.abs(exact))), -126)
-    held = np.where(np.isinf(y), np.copysign(2.0**128, y), y.astype(np.float64))
+    y = y.astype(np.float64)
+    # In f64: 2^128 is an infinity in f32.
+    held = np.where(np.isinf(y), np.copysign(2.0**128, y), y)
     error = np.abs(held - np.clip(exact, -(2.0**128), 2.0**128)) / np.exp2(np.minimum(e, 127) - 23)
     error = np.where(np.isnan(y) | (np.isinf(y) & (np.abs(exact) < 2.0**127)), np.inf, error)
     worst = error.max()
