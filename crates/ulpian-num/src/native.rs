@@ -285,6 +285,11 @@ impl<const FMA: bool, const KEEP: bool> Real for Native<FMA, KEEP> {
     }
 
     #[inline(always)]
+    fn near_div(a: f64, b: f64) -> Option<f64> {
+        Some(a / b)
+    }
+
+    #[inline(always)]
     fn near_narrow(a: f64) -> f32 {
         a as f32
     }

@@ -121,6 +121,12 @@ pub trait Real: Sized + Copy + 'static {
     fn near_fma(a: Self::Repr<f64>, b: Self::Repr<f64>, c: Self::Repr<f64>) -> Self::Repr<f64> {
         Self::fma::<f64>(true, a, b, c)
     }
+    /// `a / b` in f64 to a unit of the last place or two, where the reading has a division faster than steps towards it
+    /// from a guess: for fast paths, like [`Real::near_fma`].
+    #[inline(always)]
+    fn near_div(_a: Self::Repr<f64>, _b: Self::Repr<f64>) -> Option<Self::Repr<f64>> {
+        None
+    }
     /// The nearest f32 of an f64, where that is a normal number, infinite or NaN; of smaller ones what is fastest.
     #[inline(always)]
     fn near_narrow(a: Self::Repr<f64>) -> Self::Repr<f32> {

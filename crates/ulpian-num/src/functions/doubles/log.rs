@@ -50,9 +50,12 @@ fn sum<R: Real>(k: Val<R, i32>, s: Val<R, f64>, series: &[f64], octave: f64) -> 
     s.near_fma(poly(s.raw_mul(s), series), k)
 }
 
-/// n / by, to about 2^-52 where `first` gives 1/by to 2^-9.
+/// n / by, to about 2^-52 where `first` gives 1/by to 2^-9, or the reading's own.
 #[inline(always)]
 fn quotient_from<R: Real>(n: Val<R, f64>, by: Val<R, f64>, first: &[f64]) -> Val<R, f64> {
+    if let Some(q) = R::near_div(n.0, by.0) {
+        return Val::new(q);
+    }
     let r = poly(by, first);
     let e = (-by).near_fma(r, d(1.0));
     let r = r.near_fma(e.near_fma(e, e), r);
