@@ -214,7 +214,7 @@ pub(crate) fn median_ms(
     mut step: impl FnMut() -> Result<()>,
 ) -> Result<f64> {
     // An idle GPU runs at a fraction of its clock, and takes its time to leave it; one that was busy for long runs into its
-    // power limit. So: until a stretch is no faster than the one before, for a second at most.
+    // power limit. So: for 0.3 s, and until a stretch is no faster than those before, for a second at most.
     step()?;
     device.synchronize()?;
     let start = Instant::now();
@@ -222,7 +222,8 @@ pub(crate) fn median_ms(
     device.synchronize()?;
     let stretch = ((0.030 / start.elapsed().as_secs_f64()) as usize).clamp(1, 500);
     let (mut last, mut calm, mut once) = (f64::INFINITY, 0, f64::INFINITY);
-    while calm < 4 && start.elapsed().as_secs_f64() < 1.0 || last.is_infinite() {
+    let within = |seconds: f64| start.elapsed().as_secs_f64() < seconds;
+    while last.is_infinite() || within(0.3) || calm < 4 && within(1.0) {
         let begin = Instant::now();
         for _ in 0..stretch {
             step()?;

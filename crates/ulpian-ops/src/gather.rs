@@ -2,7 +2,7 @@
 //!
 //! `index_select` moves bits. Its gradient, `index_add`, has a named order: occurrences of one index in their order of
 //! appearance, summed by the index-adjacent tree. It is a composite of primitives: a stable order by index, found by
-//! counting where there are few and by sorting ([`crate::sort`]) where there are more, and log2(n) passes that add
+//! counting where there are few and by sorting (`sort.rs`) where there are more, and log2(n) passes that add
 //! neighbours of one key. No atomics, so the same bits on every device. Work beside the sort's n·log²n comparisons:
 //! n·log n sums of slices, and log n probes for each row of the result.
 

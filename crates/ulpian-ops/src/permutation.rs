@@ -7,7 +7,7 @@
 //! the largest n.
 //!
 //! [`randperm`] is the op, for keys that are data, on any device: it counts where there are few elements, and sorts twice
-//! with n·log²n comparisons ([`crate::sort`]) where there are more. [`permuted`] is the same permutation by sorting on
+//! with n·log²n comparisons (`sort.rs`) where there are more. [`permuted`] is the same permutation by sorting on
 //! the host, for keys that are known: n·log n.
 
 use crate::bounds::{exact, just_outside};
