@@ -20,6 +20,15 @@ pub struct Form {
     pub keep: bool,
 }
 
+pub const PLAIN: Form = Form {
+    dtype: Dtype::F32,
+    tile: (32, 64),
+    a_transposed: false,
+    b_transposed: false,
+    lanes: false,
+    keep: false,
+};
+
 impl Form {
     pub fn programs(self, m: usize, n: usize) -> u64 {
         (m.div_ceil(self.tile.0 as usize) * n.div_ceil(self.tile.1 as usize)) as u64

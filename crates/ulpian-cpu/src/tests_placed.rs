@@ -1,21 +1,12 @@
 //! Products whose tiles are only stored, which are computed where they are wanted, beside all near misses: the oracle's
 //! bits, and not a lane of the output besides.
 
-use crate::tests_common::{Form, Product, U, devices, product, upload};
+use crate::tests_common::{Form, PLAIN, Product, U, devices, product, upload};
 use ulpian_kernel::device::{Binding, Device, Launch, Prepared};
 use ulpian_kernel::interp::oracle;
 use ulpian_kernel::ir::{Access, Kernel};
 use ulpian_kernel::record::{Recorder, record};
 use ulpian_num::Dtype;
-
-const FORM: Form = Form {
-    dtype: Dtype::F32,
-    tile: (32, 64),
-    a_transposed: false,
-    b_transposed: false,
-    lanes: false,
-    keep: false,
-};
 
 /// Records what happens to a tile: the product, and the outputs' numbers.
 type Epilogue = fn(&mut Recorder, &Product, [u32; 2]);
@@ -75,17 +66,17 @@ fn check(f: Form, out: Dtype, (m, n, k): (usize, usize, usize), room: usize, epi
 fn products_that_are_only_stored_have_the_contracts_bits() {
     for tile in [(32, 64), (128, 128)] {
         for b_transposed in [false, true] {
-            let f = Form { tile, b_transposed, ..FORM };
+            let f = Form { tile, b_transposed, ..PLAIN };
             // Panels left over, panels read often enough to be copied, several blocks of terms, no terms.
             for (m, n, k) in [(31, 33, 5), (130, 70, 1100), (130, 100, 64), (20, 96, 2049), (33, 70, 0)] {
                 check(f, Dtype::F32, (m, n, k), m * n, whole);
             }
         }
         // Rows of B a page apart.
-        check(Form { tile, ..FORM }, Dtype::F32, (60, 1024, 40), 60 * 1024, whole);
+        check(Form { tile, ..PLAIN }, Dtype::F32, (60, 1024, 40), 60 * 1024, whole);
     }
-    check(Form { lanes: true, ..FORM }, Dtype::F32, (40, 100, 30), 40 * 100, whole);
-    check(Form { a_transposed: true, ..FORM }, Dtype::F32, (50, 70, 1030), 50 * 70, whole);
+    check(Form { lanes: true, ..PLAIN }, Dtype::F32, (40, 100, 30), 40 * 100, whole);
+    check(Form { a_transposed: true, ..PLAIN }, Dtype::F32, (50, 70, 1030), 50 * 70, whole);
 }
 
 #[test]
@@ -119,14 +110,14 @@ fn a_stored_product_leaves_every_other_lane_alone() {
         },
     ];
     for part in parts {
-        check(FORM, Dtype::F32, (m, n, k), room, part);
+        check(PLAIN, Dtype::F32, (m, n, k), room, part);
     }
     // Rows over one another: the last stays.
-    check(FORM, Dtype::F32, (30, 60, k), room, |r, p, [c, _]| {
+    check(PLAIN, Dtype::F32, (30, 60, k), room, |r, p, [c, _]| {
         r.store(c, p.row * U::lit(3) + p.column, Some(p.inside), p.value, false);
     });
     // As halves, which the lanes are not.
-    check(FORM, Dtype::F16, (m, n, k), room, whole);
+    check(PLAIN, Dtype::F16, (m, n, k), room, whole);
 }
 
 #[test]
@@ -135,12 +126,12 @@ fn a_product_may_be_written_over_its_own_operand() {
     let data = [floats(n * n, 1), floats(n * n, 2), vec![0; n * n * 4], vec![0; n * n * 4]];
     let params = vec![n as u32; 3];
     let mut want = data.to_vec();
-    oracle::run(&kernel(FORM, Dtype::F32, whole), 1, &mut want, &params).unwrap();
+    oracle::run(&kernel(PLAIN, Dtype::F32, whole), 1, &mut want, &params).unwrap();
     for cpu in devices() {
         let mut bindings = upload(&cpu, &data);
         bindings[2] = bindings[0].clone();
         let output = bindings[2].clone();
-        let kernel = Prepared::new(kernel(FORM, Dtype::F32, whole));
+        let kernel = Prepared::new(kernel(PLAIN, Dtype::F32, whole));
         cpu.run(&Launch { kernel, bindings, params: params.clone(), programs: 1 }).unwrap();
         let mut have = vec![0; n * n * 4];
         cpu.download(&output, &mut have).unwrap();

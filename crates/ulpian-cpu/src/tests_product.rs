@@ -1,7 +1,7 @@
 //! The tuned product against the oracle, bit for bit, on every thread count and instruction set.
 
 use crate::Cpu;
-use crate::tests_common::{Form, devices, product, upload};
+use crate::tests_common::{Form, PLAIN, devices, product, upload};
 use ulpian_kernel::device::{Binding, Device, Launch, Prepared};
 use ulpian_kernel::interp::oracle;
 use ulpian_kernel::ir::{Access, Kernel};
@@ -79,15 +79,6 @@ fn check(cpus: &[Cpu], f: Form, (m, n, k): (usize, usize, usize), scale: f32, na
         }
     }
 }
-
-const PLAIN: Form = Form {
-    dtype: Dtype::F32,
-    tile: (32, 64),
-    a_transposed: false,
-    b_transposed: false,
-    lanes: false,
-    keep: false,
-};
 
 #[test]
 fn products_of_every_layout_have_the_contracts_bits() {

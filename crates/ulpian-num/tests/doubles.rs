@@ -121,6 +121,38 @@ fn the_paths_agree_where_neither_is_in_doubt() {
     }
 }
 
+/// The rounding test compares bits, and two NaNs have the same.
+#[test]
+fn a_nan_that_is_not_in_doubt_is_the_answer() {
+    fn check<R: Real<Repr<f32> = f32, Repr<bool> = bool>>(path: &str) {
+        let edges: Vec<f32> =
+            common::EDGES32.into_iter().flat_map(|b| [b, b | 1 << 31]).map(f32::from_bits).collect();
+        let bits = |k: u32| f32::from_bits(k.wrapping_mul(2_654_435_761).rotate_left(k % 32));
+        let pairs = edges.iter().flat_map(|&a| edges.iter().map(move |&b| (a, b)));
+        let many = (0..200_000).map(|k| (bits(k), bits(k.wrapping_mul(77) + 5)));
+        for (a, b) in pairs.chain(many) {
+            for f in Func::ALL {
+                let (x, y) = (Val::<R, f32>::new(a), Val::new(b));
+                let c = f.fast_f32(x, y);
+                let Some(slow) = f.slow_f32(x, y).filter(|_| c.value.0.is_nan() && !c.doubt.0) else {
+                    continue;
+                };
+                // The slow path need not know the arguments that the fast one answers, so the f64 body judges.
+                let right = f.body_f64::<Base>(Val::new(a.into()), Val::new(b.into())).0;
+                let name = f.name();
+                assert!(
+                    right.is_nan(),
+                    "{name}({a:e}, {b:e}) is NaN in {path}, {right:e}, slow {:e}",
+                    slow.0
+                );
+            }
+        }
+    }
+    check::<Base>("doubles");
+    check::<Native<false>>("pairs");
+    check::<Native<false, true>>("pairs, subnormals kept");
+}
+
 #[test]
 fn faults_planted_in_the_paths_through_doubles_are_caught() {
     let mut unseen = vec![];

@@ -1,7 +1,7 @@
 //! Shows kernels to people, and lets them replace one without rebuilding.
 //!
-//! `ULPIAN_DUMP=DIR` receives `NAME-HASH.ir` (as from every device), `.spv` and `.spvasm` of each kernel that is made, and as `.stats` what the
-//! driver tells of its own compilation (registers, stack, size: VK_KHR_pipeline_executable_properties); a file `HASH.spv` in
+//! `ULPIAN_DUMP=DIR` receives `NAME-HASH.ir` (as from every device), `.spv` and `.spvasm` of each kernel that is made, and
+//! as `.stats` what the driver tells of its own compilation (registers, stack, size); a file `HASH.spv` in
 //! `ULPIAN_KERNELS` (HASH as in the dump's names, all 64 digits) is run in the kernel's place. Replacements void the
 //! contract of equal bits: they are for experiments.
 

@@ -277,6 +277,7 @@ fn a_variable_that_means_nothing_is_named_with_what_is_wanted() {
         ("ULPIAN_KERNELS", &file_text, "HASH.spv"),
         ("ULPIAN_DUMP", &file_text, "folder"),
         ("ULPIAN_VALIDATE", "maybe", "wanted 1"),
+        ("ULPIAN_DOUBLES", "yes", "wanted 1"),
     ] {
         let (ok, text) = child("child_opens_by_environment", &[(variable, value)]);
         let named = format!("error: {variable}={value}: ");

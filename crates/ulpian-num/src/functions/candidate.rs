@@ -10,7 +10,7 @@ use crate::real::{Real, Val};
 
 /// Whether two results differ, by their bits: two zeros of unlike signs only cost a doubt.
 #[inline(always)]
-pub(super) fn apart<R: Real>(a: Val<R, f32>, b: Val<R, f32>) -> Val<R, bool> {
+pub(super) fn bits_differ<R: Real>(a: Val<R, f32>, b: Val<R, f32>) -> Val<R, bool> {
     a.bitcast::<i32>().differs(b.bitcast::<i32>())
 }
 
@@ -34,14 +34,14 @@ impl<R: Real> Candidate<R> {
     pub(super) fn absolute(high: Val<R, f32>, low: Val<R, f32>, error: f32) -> Self {
         let value = high.raw_add(low.raw_sub(f(error)));
         let above = high.raw_add(low.raw_add(f(error)));
-        Candidate { value, doubt: apart(value, above), special: None }
+        Candidate { value, doubt: bits_differ(value, above), special: None }
     }
     /// [`Candidate::absolute`] with an error of `error` times |high|.
     #[inline(always)]
     pub(super) fn relative(high: Val<R, f32>, low: Val<R, f32>, error: f32) -> Self {
         let value = high.raw_add(high.raw_fma(f(-error), low));
         let above = high.raw_add(high.raw_fma(f(error), low));
-        Candidate { value, doubt: apart(value, above), special: None }
+        Candidate { value, doubt: bits_differ(value, above), special: None }
     }
     /// A double known to within `units` of its last place, the float nearest to it a normal number: of the 29 bits that
     /// the float lacks, too near to a half.

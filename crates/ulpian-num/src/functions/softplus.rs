@@ -10,7 +10,7 @@
 //! seen in a search, 2^-46 of it), and there the error is relative to the greater argument: 2^-58 of it. f64 bound
 //! 0.52 ULP where nothing cancels.
 
-use super::candidate::{Candidate, apart};
+use super::candidate::{Candidate, bits_differ};
 use super::exp::{E, exp_wide, power_pair_f32};
 use super::log::{NATURAL, add_octaves_f32, atanh_pair_f32, log1p_wide};
 use super::pair::{Pair, divide_pair_f32, fast_two_sum, two_sum};
@@ -124,7 +124,7 @@ pub(super) fn logaddexp_fast<R: Real>(a: Val<R, f32>, b: Val<R, f32>) -> Candida
     let value = high.raw_add(low.raw_sub(error));
     let above = high.raw_add(low.raw_add(error));
     // Below 2^-90 low parts would be subnormal.
-    let c = Candidate { value, doubt: apart(value, above), special: None }
+    let c = Candidate { value, doubt: bits_differ(value, above), special: None }
         .doubt_also(magnitude_f32(high).lt(i(0x1280_0000)));
     // From a distance of 128, and where one argument or the difference is not finite, the greater is the answer.
     let known = magnitude_f32(diff).ge(i(128f32.to_bits() as i32));

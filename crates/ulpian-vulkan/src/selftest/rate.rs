@@ -38,12 +38,15 @@ fn time(
     let Ok(kernel) = kernel else { return Ok(None) };
     let kernel = Prepared::new(kernel);
     let bytes = [u64::from(LANES) * 4];
-    let mut best = None;
+    let mut best: Option<Duration> = None;
     // The first run makes the pipeline.
     for _ in 0..3 {
         let start = Instant::now();
         match run_once(device, caps, &kernel, &[], &bytes, &[], PROGRAMS) {
-            Ok(_) => best = best.min(Some(start.elapsed())).or(Some(start.elapsed())),
+            Ok(_) => {
+                let took = start.elapsed();
+                best = Some(best.map_or(took, |b| b.min(took)));
+            }
             Err(DeviceError::Kernel { .. }) => return Ok(None),
             Err(e) => return Err(e),
         }

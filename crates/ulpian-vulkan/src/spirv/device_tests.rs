@@ -1,7 +1,7 @@
 //! Written shaders run on the first Vulkan device and give the oracle's bits.
 
 use super::tests::*;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use ulpian_kernel::device::{Binding, Device, Launch, Memory, Prepared};
 use ulpian_kernel::interp::oracle;
 use ulpian_kernel::ir::{Access, Combine, Kernel, Unit};
@@ -9,14 +9,17 @@ use ulpian_num::{Dtype, Func};
 
 /// None when there may be no device (`ULPIAN_NO_VULKAN=1`).
 fn device() -> Option<Arc<crate::Vulkan>> {
+    static OPEN: OnceLock<Arc<crate::Vulkan>> = OnceLock::new();
+    opened(&OPEN, None)
+}
+
+/// The first device, with the paths of f32 functions chosen.
+fn opened(kept: &OnceLock<Arc<crate::Vulkan>>, doubles: Option<bool>) -> Option<Arc<crate::Vulkan>> {
     if std::env::var("ULPIAN_NO_VULKAN").is_ok_and(|v| v == "1") {
         return None;
     }
-    static OPEN: std::sync::OnceLock<Arc<crate::Vulkan>> = std::sync::OnceLock::new();
-    Some(
-        OPEN.get_or_init(|| crate::open(0).unwrap_or_else(|e| panic!("{e}; or set ULPIAN_NO_VULKAN=1")))
-            .clone(),
-    )
+    let open = || crate::open_with(0, &crate::Options { doubles, ..crate::Options::from_env()? });
+    Some(kept.get_or_init(|| open().unwrap_or_else(|e| panic!("{e}; or set ULPIAN_NO_VULKAN=1"))).clone())
 }
 
 fn nan(d: Dtype, x: u64) -> bool {
@@ -36,7 +39,17 @@ fn element(bytes: &[u8], size: usize, i: usize) -> u64 {
 }
 
 fn agree(kernel: &Kernel, programs: u64, inputs: &[Vec<u8>], params: &[u32]) {
-    let Some(device) = device() else { return };
+    agree_on(device(), kernel, programs, inputs, params);
+}
+
+fn agree_on(
+    device: Option<Arc<crate::Vulkan>>,
+    kernel: &Kernel,
+    programs: u64,
+    inputs: &[Vec<u8>],
+    params: &[u32],
+) {
+    let Some(device) = device else { return };
     let mut expected = inputs.to_vec();
     oracle::run(kernel, programs, &mut expected, params)
         .unwrap_or_else(|e| panic!("{}: oracle: {e}", kernel.name));
@@ -167,6 +180,24 @@ fn functions_agree_on_any_bits() {
             let n = 4096;
             let inputs = [random(d, n, 7, true), random(d, n, 8, true), vec![0; n * d.size()]];
             agree(&function(f, d), (n / 64) as u64, &inputs, &[n as u32]);
+        }
+    }
+}
+
+/// Which path a device takes shows in no bit.
+#[test]
+fn functions_agree_through_pairs_and_through_doubles() {
+    static OPEN: [OnceLock<Arc<crate::Vulkan>>; 2] = [OnceLock::new(), OnceLock::new()];
+    for &f in Func::ALL {
+        let n = 8192;
+        let mut inputs = [random(Dtype::F32, n, 9, true), random(Dtype::F32, n, 10, true), vec![0; n * 4]];
+        // Half of ordinary size, where the fast paths answer.
+        for (i, x) in inputs[0].chunks_exact_mut(4).enumerate().filter(|(i, _)| i % 2 == 0) {
+            x.copy_from_slice(&(-8.0 + i as f32 / 512.0).to_le_bytes());
+        }
+        for (kept, doubles) in OPEN.iter().zip([false, true]) {
+            let device = opened(kept, Some(doubles));
+            agree_on(device, &function(f, Dtype::F32), (n / 64) as u64, &inputs, &[n as u32]);
         }
     }
 }
