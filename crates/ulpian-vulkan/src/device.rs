@@ -136,6 +136,7 @@ fn announced_caps(ctx: &Context) -> Caps {
         max_workgroup_invocations: l.max_workgroup_invocations,
         max_shared_bytes: l.max_shared_bytes,
         subgroup_size: l.subgroup_size,
+        many_registers: l.many_registers,
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Options {
     /// Invocations in a group at most, where the device offers more (128 are needed): shows that bits do not depend on
     /// it, and what it costs.
     pub largest_group: Option<u32>,
+    /// Whether a thread may hold 128 accumulators of a product; None: as is known of the vendor's devices. Changes no bit.
+    pub many_registers: Option<bool>,
     /// Another queue family than the device's main one: shows what the choice costs.
     pub queue_family: Option<u32>,
 }

@@ -62,7 +62,12 @@ pub(crate) struct Limits {
     pub max_groups: [u32; 3],
     pub push_constant_bytes: u32,
     pub subgroup_size: u32,
+    /// [`crate::spirv::Caps::many_registers`]. Vulkan does not tell; 255 a thread is NVIDIA's number in all generations.
+    pub many_registers: bool,
 }
+
+/// PCI's number of the vendor.
+const NVIDIA: u32 = 0x10de;
 
 /// Offered features, of those that ulpian enables when they are there.
 #[derive(Clone, Copy, Default)]
@@ -205,6 +210,7 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Physi
             max_groups: p.limits.max_compute_work_group_count,
             push_constant_bytes: p.limits.max_push_constants_size,
             subgroup_size: subgroup.subgroup_size,
+            many_registers: p.vendor_id == NVIDIA,
         },
         features,
     };
@@ -289,6 +295,9 @@ impl Physical {
         }
         if let Some(invocations) = options.largest_group {
             self.limits.max_workgroup_invocations = self.limits.max_workgroup_invocations.min(invocations);
+        }
+        if let Some(many) = options.many_registers {
+            self.limits.many_registers = many;
         }
         let Some(family) = options.queue_family else { return Ok(()) };
         match self.families.get(family as usize) {

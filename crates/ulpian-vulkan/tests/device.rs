@@ -306,3 +306,45 @@ fn bits_do_not_depend_on_the_size_of_groups() {
     let e = open_with(0, &Options { largest_group: Some(64), ..options() }).unwrap_err();
     assert!(matches!(e, DeviceError::Refused { .. }), "{e}");
 }
+
+/// One tile of 128 x 128 over three blocks of K, the last short: 64 accumulators a thread or 128.
+#[test]
+fn bits_do_not_depend_on_how_many_accumulators_a_thread_holds() {
+    use ulpian_kernel::device::Prepared;
+    use ulpian_kernel::ir::{Access, Contract, Operand, Unit};
+    use ulpian_kernel::record::{Traced, record};
+    use ulpian_num::{Dtype, Val};
+    const K: u32 = 2100;
+    let product = record("square", false, |r| {
+        let (x, y) = (r.buffer(Dtype::F32, Access::Read), r.buffer(Dtype::F32, Access::Write));
+        let lit = |v: u32| Val::<Traced, u32>::lit(v).0;
+        let side = |unit, outer_stride, k_stride| Operand::Strided {
+            buffer: x,
+            base: lit(0),
+            outer0: lit(0),
+            outer_limit: lit(128),
+            outer_stride: lit(outer_stride),
+            k_stride: lit(k_stride),
+            unit,
+            aligned: true,
+        };
+        let (a, b) = (side(Unit::K, K, 1), side(Unit::Outer, 1, 128));
+        let v = r.contract(Dtype::F32, 128, 128, Contract { k: lit(K), a, b });
+        let at = r.iota(128, 0) * Val::lit(128u32) + r.iota(128, 1);
+        r.store(y, at, None, v, true);
+    });
+    let kernel = Prepared::new(product.unwrap());
+    let values: Vec<u32> = (0..128 * K)
+        .map(|i| (((i.wrapping_mul(2_654_435_761) >> 8) as f32).mul_add(1.2e-7, -1.0)).to_bits())
+        .collect();
+    let run = |many| {
+        let d = open_with(0, &Options { many_registers: Some(many), ..options() }).unwrap();
+        let (x, y) = (bind(&*d, 4 * values.len() as u64), bind(&*d, 4 * 128 * 128));
+        d.upload(&x, &bytes(&values)).unwrap();
+        d.run(&launch(&kernel, &[&x, &y], &[], 1)).unwrap();
+        read(&*d, &y, 128 * 128)
+    };
+    let few = run(false);
+    assert!(few.iter().any(|x| f32::from_bits(*x) > 1.0));
+    assert!(run(true) == few);
+}

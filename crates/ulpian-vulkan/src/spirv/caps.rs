@@ -32,4 +32,6 @@ pub struct Caps {
     pub max_workgroup_invocations: u32,
     pub max_shared_bytes: u32,
     pub subgroup_size: u32,
+    /// A thread's registers hold 128 accumulators of a product, and as many products run at once as with half of them.
+    pub many_registers: bool,
 }

@@ -4,6 +4,7 @@
 //! held by one bit of the thread index or by one bit of the register slot. Broadcasting drops bits. Nothing is
 //! written here.
 
+use super::caps::Caps;
 use std::collections::HashMap;
 use ulpian_kernel::ir::{Block, Kernel, Op, Value};
 use ulpian_num::Dtype;
@@ -60,11 +61,13 @@ impl Layout {
         Layout::spread(all[..v].to_vec(), middle, high, log_threads)
     }
     /// For accumulators of products: a block of rows and columns a thread, in runs of up to four whose halves lie
-    /// apart, so that threads side by side read shared memory side by side.
+    /// apart, so that threads side by side read shared memory side by side. A thread with 128 of them has more rows than
+    /// columns, and 32 threads a block of their own: the fewest words read for a step.
     pub fn block(rows: u32, cols: u32, log_threads: u32) -> Layout {
         let (r, c) = (rows.trailing_zeros(), cols.trailing_zeros());
         let per = (r + c).saturating_sub(log_threads);
-        let tn = per.div_ceil(2).max(2.min(per)).min(c);
+        let tall = per >= 7;
+        let tn = if tall { per / 2 } else { per.div_ceil(2).max(2.min(per)) }.min(c);
         let tm = (per - tn).min(r);
         let tn = (per - tm).min(c);
         let split = |axis: u8, n: u32, own: u32| {
@@ -76,7 +79,9 @@ impl Layout {
         let (cl, cm, ch) = split(1, c, tn);
         let (rl, rm, rh) = split(0, r, tm);
         let regs = [cl, ch, rl, rh].concat();
-        let mut threads: Vec<Option<Bit>> = cm.into_iter().chain(rm).map(Some).collect();
+        let (cn, rn) = if tall { (cm.len().min(3), rm.len().min(2)) } else { (cm.len(), rm.len()) };
+        let order = [&cm[..cn], &rm[..rn], &cm[cn..], &rm[rn..]].concat();
+        let mut threads: Vec<Option<Bit>> = order.into_iter().map(Some).collect();
         threads.resize(log_threads as usize, None);
         Layout { regs, threads }
     }
@@ -141,6 +146,8 @@ pub struct Plan {
 struct Survey {
     lanes: u32,
     contract: Option<(u32, u32)>,
+    /// Bytes of the contract's accumulators.
+    size: usize,
     blocks: Vec<(u32, u32)>,
     columns: Vec<(u32, u32)>,
 }
@@ -154,6 +161,7 @@ fn survey(kernel: &Kernel, block: &Block, s: &mut Survey) {
                 let larger = s.contract.is_none_or(|(a, b)| a * b < m * n);
                 if larger {
                     s.contract = Some((m, n));
+                    s.size = kernel.ty(inst.results[0]).dtype.size();
                 }
                 if m > 1 && n > 1 {
                     s.blocks.push((m, n));
@@ -176,12 +184,15 @@ fn survey(kernel: &Kernel, block: &Block, s: &mut Survey) {
 }
 
 impl Plan {
-    pub fn new(kernel: &Kernel, max_threads: u32) -> Plan {
+    pub fn new(kernel: &Kernel, caps: &Caps) -> Plan {
         let mut s = Survey::default();
         survey(kernel, &kernel.body, &mut s);
-        let most = 1 << max_threads.max(1).ilog2();
+        let most = 1 << caps.max_workgroup_invocations.max(1).ilog2();
         let limit = 256.min(most);
         let threads = match s.contract {
+            Some((m, n)) if caps.many_registers && s.size <= 4 && m * n >= 128 * 128 && m.min(n) >= 64 => {
+                (m * n / 128).min(limit)
+            }
             Some((m, n)) if m > 1 && n > 1 => (m * n / 16).clamp(32, limit),
             // Matrix times vector is fetched, not computed.
             Some(_) => 512.min(most),

@@ -77,7 +77,7 @@ const PUSH_LIMIT: u32 = 128;
 /// # Errors
 /// [`WriteError`] when the device lacks what the kernel needs, or the kernel breaks a rule of the IR.
 pub fn write(kernel: &Kernel, caps: &Caps) -> Result<Shader, WriteError> {
-    let plan = Plan::new(kernel, caps.max_workgroup_invocations);
+    let plan = Plan::new(kernel, caps);
     let threads = plan.threads;
     let mut b = Builder::new(caps, kernel.keep_subnormals, threads);
     let scratch = contract::scratch_bytes(kernel, &plan);

@@ -21,12 +21,20 @@ pub(super) fn full() -> Caps {
         max_workgroup_invocations: 1024,
         max_shared_bytes: 48 << 10,
         subgroup_size: 32,
+        many_registers: true,
     }
 }
 
 /// A software rasteriser that keeps subnormals and has no fused fma.
 pub(super) fn plain() -> Caps {
-    Caps { fused_fma: false, flushes_f32: false, max_shared_bytes: 32 << 10, subgroup_size: 8, ..full() }
+    Caps {
+        fused_fma: false,
+        flushes_f32: false,
+        max_shared_bytes: 32 << 10,
+        subgroup_size: 8,
+        many_registers: false,
+        ..full()
+    }
 }
 
 /// A device with 32-bit arithmetic and whole-word storage alone.
