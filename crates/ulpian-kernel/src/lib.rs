@@ -17,6 +17,7 @@ pub mod ir;
 pub mod native_tiles;
 pub mod record;
 pub mod simplify;
+pub mod sixteen;
 pub mod target;
 mod text;
 pub mod validate;

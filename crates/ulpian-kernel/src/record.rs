@@ -8,7 +8,7 @@ use crate::ir::*;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::Location;
-use ulpian_num::real::{Binary, Compare, Func, Real, Unary, Val};
+use ulpian_num::real::{Binary, Compare, Func, Real, Unary, Val, call_and_settle};
 use ulpian_num::{Dtype, Element, Float};
 
 /// The record reading: a lane value is the id of the tile it stands for.
@@ -462,5 +462,12 @@ impl Real for Traced {
     #[track_caller]
     fn call<D: Float>(func: Func, a: Value, b: Value) -> Value {
         with(|t| t.lanes(func.name(), D::DTYPE, &[a, b], Op::Call { func, a, b }))
+    }
+    #[track_caller]
+    fn call_to(func: Func, to: Dtype, a: Value, b: Value) -> Value {
+        if func.arity() == 1 && matches!(to, Dtype::F16 | Dtype::Bf16) {
+            return with(|t| t.lanes(func.name(), Dtype::F32, &[a], Op::CallTo { func, to, a }));
+        }
+        call_and_settle::<Traced>(func, to, a, b)
     }
 }

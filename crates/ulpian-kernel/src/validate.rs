@@ -146,6 +146,13 @@ impl Checker<'_> {
                     && lanes_fit(&[*a, *b])
                     && result.is_some_and(|r| r.dtype == d)
             }
+            Op::CallTo { func, to, a } => {
+                func.arity() == 1
+                    && matches!(to, Dtype::F16 | Dtype::Bf16)
+                    && ty(*a).dtype == Dtype::F32
+                    && lanes_fit(&[*a])
+                    && result.is_some_and(|r| r.dtype == Dtype::F32)
+            }
             Op::Broadcast(a) => lanes_fit(&[*a]) && result.is_some_and(|r| r.dtype == ty(*a).dtype),
             Op::Load { buffer, index, mask, .. } => {
                 let Some(b) = self.kernel.buffers.get(*buffer as usize) else {

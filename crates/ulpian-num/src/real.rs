@@ -138,9 +138,14 @@ pub trait Real: Sized + Copy + 'static {
     /// one narrowing gives the nearest number of `to` (of pairs, as far as `functions/half.rs` says). It may be one unit
     /// off the nearest f32. For a `to` that is not f16 or bf16 it is the call itself.
     fn call_to(f: Func, to: Dtype, a: Self::Repr<f32>, b: Self::Repr<f32>) -> Self::Repr<f32> {
-        let y = Self::call::<f32>(f.narrowed_to(to), a, b);
-        f.settled::<Self>(to, Val::new(a), Val::new(b), Val::new(y)).0
+        call_and_settle::<Self>(f, to, a, b)
     }
+}
+
+/// [`Real::call_to`] in its steps, for readings that take some functions another way.
+pub fn call_and_settle<R: Real>(f: Func, to: Dtype, a: R::Repr<f32>, b: R::Repr<f32>) -> R::Repr<f32> {
+    let y = R::call::<f32>(f.narrowed_to(to), a, b);
+    f.settled::<R>(to, Val::new(a), Val::new(b), Val::new(y)).0
 }
 
 /// A lane value of type `D` under reading `R`.

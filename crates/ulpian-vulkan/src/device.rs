@@ -13,6 +13,7 @@ use crate::pipeline::{Pipeline, Pipelines};
 use crate::selftest;
 use crate::spirv::Caps;
 use crate::submit::{Access, Arguments, Between, Lists, Queue};
+use crate::tables::Tables;
 use crate::timeline::Timeline;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +26,7 @@ pub struct Vulkan {
     // Dropped in this order: the queue first waits for the GPU.
     queue: Mutex<Queue>,
     pipelines: Mutex<Pipelines>,
+    tables: Tables,
     pool: Arc<Pool>,
     ctx: Arc<Context>,
     caps: Caps,
@@ -98,6 +100,7 @@ pub fn open_with(index: usize, options: &Options) -> Result<Arc<Vulkan>, DeviceE
             options.dump.clone(),
             options.kernels.clone(),
         )?),
+        tables: Tables::default(),
         pool,
         caps: announced_caps(&ctx),
         facts: bare_facts(&ctx),
@@ -235,7 +238,9 @@ impl Vulkan {
         for launch in launches {
             let mut list = Lists::default();
             self.bind(launch, &mut list)?;
-            lists.push((self.lock_pipelines().get(&launch.kernel, &self.caps)?, list));
+            let pipeline = self.lock_pipelines().get(&launch.kernel, &self.caps)?;
+            Vulkan::add_tables(&self.tables_of(&pipeline)?, &mut list);
+            lists.push((pipeline, list));
         }
         let ready: Vec<_> =
             launches.iter().zip(&lists).map(|(l, (pipeline, list))| (pipeline.clone(), list.of(l))).collect();
@@ -246,10 +251,14 @@ impl Vulkan {
     pub(crate) fn run_as(&self, caps: &Caps, launch: &Launch) -> Result<(), DeviceError> {
         self.ctx.alive()?;
         let pipeline = self.lock_pipelines().get(&launch.kernel, caps)?;
+        let tables = self.tables_of(&pipeline)?;
         let mut queue = self.lock_queue();
         // The lists' memory is used again by the next launch.
         let mut lists = std::mem::take(&mut queue.lists);
-        let done = self.bind(launch, &mut lists).and_then(|()| queue.launch(&pipeline, &lists.of(launch)));
+        let done = self.bind(launch, &mut lists).and_then(|()| {
+            Vulkan::add_tables(&tables, &mut lists);
+            queue.launch(&pipeline, &lists.of(launch))
+        });
         queue.lists = lists;
         done
     }
@@ -357,6 +366,23 @@ impl Vulkan {
             lists.accesses.push(bound.access(buffer.access == ir::Access::Write));
         }
         Ok(())
+    }
+
+    /// The tables that a kernel reads.
+    fn tables_of(&self, pipeline: &Pipeline) -> Result<Vec<Arc<VulkanMemory>>, DeviceError> {
+        let place = |bytes: &[u8]| {
+            let memory = self.new_memory(bytes.len() as u64)?;
+            self.lock_queue().upload(memory.buffer, memory.start, memory.address, bytes)?;
+            Ok(memory)
+        };
+        pipeline.tables.iter().map(|&key| self.tables.get(key, place)).collect()
+    }
+
+    fn add_tables(tables: &[Arc<VulkanMemory>], lists: &mut Lists) {
+        for memory in tables {
+            lists.addresses.push(memory.address);
+            lists.accesses.push(Bound { memory, offset: 0 }.access(false));
+        }
     }
 
     /// Our memory behind a binding, with room for `bytes` from its offset on.

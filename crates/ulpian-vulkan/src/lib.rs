@@ -26,6 +26,7 @@ mod selftest;
 mod sparse;
 pub mod spirv;
 mod submit;
+mod tables;
 mod timeline;
 
 pub use device::{Vulkan, count, list, list_with, open, open_with};

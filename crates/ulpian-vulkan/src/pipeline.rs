@@ -7,6 +7,7 @@ use crate::cache::Cache;
 use crate::context::Context;
 use crate::dump;
 use crate::spirv::{self, Caps, Shader, writer_version};
+use crate::tables::Key;
 use ash::vk;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use ulpian_kernel::device::{DeviceError, Prepared};
 use ulpian_kernel::ir::{Block, Op};
+use ulpian_num::{Dtype, Func};
 
 /// Push constants of every pipeline: what Vulkan guarantees.
 pub(crate) const PUSH_BYTES: u32 = 128;
@@ -30,8 +32,10 @@ pub(crate) struct Pipeline {
     pub loops: bool,
     /// Addresses and parameters do not fit the push constants, which hold the address of a block with them.
     pub indirect: bool,
-    /// Scratch memory for each program of a dispatch; its address follows the buffers'.
+    /// Scratch memory for each program of a dispatch; its address is the last.
     pub scratch_bytes: u32,
+    /// Tables that it reads; their addresses follow the buffers'.
+    pub tables: Vec<Key>,
 }
 
 impl Drop for Pipeline {
@@ -106,6 +110,8 @@ impl Pipelines {
         let shader = self.shader(kernel, caps)?;
         self.check(kernel, &shader, caps)?;
         let raw = self.create(&kernel.kernel.name, &shader.words, shader.workgroup)?;
+        let keep = kernel.kernel.keep_subnormals;
+        let tables = shader.tables.iter().map(|&(func, to)| Key { func, to, keep }).collect();
         let made = Arc::new(Pipeline {
             ctx: self.ctx.clone(),
             raw,
@@ -115,6 +121,7 @@ impl Pipelines {
             loops: has_loops(&kernel.kernel.body),
             indirect: shader.indirect,
             scratch_bytes: shader.scratch_bytes_per_program,
+            tables,
         });
         if let Some(folder) = &self.dump {
             dump::write(folder, kernel, &shader.words, &self.statistics(raw))
@@ -135,6 +142,7 @@ impl Pipelines {
             loops: false,
             indirect: false,
             scratch_bytes: 0,
+            tables: Vec::new(),
         })
     }
 
@@ -287,21 +295,36 @@ impl Drop for Pipelines {
 }
 
 fn encode(s: &Shader) -> Vec<u8> {
-    let head =
-        [s.workgroup, s.shared_bytes, s.scratch_bytes_per_program, s.push_bytes, u32::from(s.indirect)];
-    head.iter().chain(&s.words).flat_map(|w| w.to_le_bytes()).collect()
+    let tables: Vec<u32> =
+        s.tables.iter().map(|&(f, d)| u32::from(f as u8) << 1 | u32::from(d == Dtype::F16)).collect();
+    let head = [
+        s.workgroup,
+        s.shared_bytes,
+        s.scratch_bytes_per_program,
+        s.push_bytes,
+        u32::from(s.indirect),
+        tables.len() as u32,
+    ];
+    head.iter().chain(&tables).chain(&s.words).flat_map(|w| w.to_le_bytes()).collect()
 }
 
 fn decode(bytes: &[u8]) -> Option<Shader> {
     let (chunks, rest) = bytes.as_chunks::<4>();
     let all: Vec<u32> = chunks.iter().map(|c| u32::from_le_bytes(*c)).collect();
-    let (&[workgroup, shared_bytes, scratch_bytes_per_program, push_bytes, indirect], words) =
-        all.split_first_chunk::<5>()?;
+    let (&[workgroup, shared_bytes, scratch_bytes_per_program, push_bytes, indirect, tables], words) =
+        all.split_first_chunk::<6>()?;
+    let (tables, words) = words.split_at_checked(tables as usize)?;
+    let table = |&t: &u32| {
+        let func = Func::ALL.iter().find(|&&f| u32::from(f as u8) == t >> 1)?;
+        Some((*func, if t & 1 == 1 { Dtype::F16 } else { Dtype::Bf16 }))
+    };
+    let tables = tables.iter().map(table).collect::<Option<Vec<_>>>()?;
     (rest.is_empty() && words.first() == Some(&0x0723_0203)).then(|| Shader {
         words: words.to_vec(),
         workgroup,
         shared_bytes,
         scratch_bytes_per_program,
+        tables,
         push_bytes,
         indirect: indirect != 0,
     })

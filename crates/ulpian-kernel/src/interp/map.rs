@@ -4,6 +4,7 @@ use super::exec::Exec;
 use super::frame::{At, Frame};
 use super::lanes::{self, Run};
 use super::plan::{Class, Map, MapOp, Region, V};
+use crate::sixteen;
 use ulpian_num::Dtype;
 use ulpian_num::real::Compare;
 
@@ -226,6 +227,7 @@ fn pass(ex: &Exec<'_>, region: &Region, m: &Map, x: Run) {
             MapOp::Convert => lanes::convert(isa, keep, from, region.val(m.dst).dtype, x),
             MapOp::Call(f) if from == Dtype::F32 => lanes::call_f32(isa, keep, f, x),
             MapOp::Call(f) => lanes::call_f64(isa, false, f, x),
+            MapOp::CallTo(f, to) => lanes::look_up(isa, keep, to, sixteen::results(f, to, keep), x),
         }
     }
 }

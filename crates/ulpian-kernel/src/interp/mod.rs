@@ -28,6 +28,7 @@ mod tree;
 
 pub use exec::Scratch;
 pub use isa::Isa;
+pub(crate) use lanes::call_f32_all as call_f32;
 pub use plan::Plan;
 pub use product_form::{Product, ProductOperand, ProductScalars, Tile};
 

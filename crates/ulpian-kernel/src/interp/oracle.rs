@@ -6,7 +6,7 @@ use super::InterpError;
 use crate::ir::*;
 use ulpian_num::native::Native;
 use ulpian_num::real::{Binary, Real};
-use ulpian_num::{Bf16, Dtype, Element, F16};
+use ulpian_num::{Bf16, Dtype, Element, F16, convert};
 
 use super::lanes::by_dtype;
 use super::reduce::Ordered;
@@ -193,6 +193,14 @@ impl Oracle<'_> {
                     Dtype::F64 => R::call::<f64>(*func, f64::from_bits(x), f64::from_bits(y)).bits(),
                     _ => R::call::<f32>(*func, f32::from_bits(x as u32), f32::from_bits(y as u32)).bits(),
                 })
+            }),
+            Op::CallTo { func, to, a } => self.lanes(dst, |s, r, c| {
+                let there = |x: f32| match to {
+                    Dtype::F16 => convert::f16_to_f32(convert::f32_to_f16(x)),
+                    _ => convert::bf16_to_f32(convert::f32_to_bf16(x)),
+                };
+                let x = there(f32::from_bits(s.get(*a).at(r, c) as u32));
+                with_reading!(keep, R => there(R::call_to(*func, *to, x, x)).bits())
             }),
             Op::Load { buffer, index, mask, fill, .. } => {
                 let ty = kernel.ty(dst);

@@ -196,6 +196,25 @@ fn functions_agree_with_the_oracle() {
 }
 
 #[test]
+fn functions_of_halves_agree_with_the_oracle() {
+    let mut rng = Random(5);
+    for to in [Dtype::F16, Dtype::Bf16] {
+        // Numbers of the dtype, and floats that must first become such.
+        for (keep, from) in [(false, to), (true, to), (false, Dtype::F32), (true, Dtype::F32)] {
+            for f in [Func::Exp, Func::Log, Func::Silu, Func::Digamma] {
+                let k = elementwise(f.name(), keep, &[from], to, 128, |_, x| {
+                    let one = Val::<Traced, f32>::lit(0.3).0;
+                    let (y, z) = (Traced::call_to(f, to, x[0], x[0]), Traced::call_to(f, to, one, one));
+                    (Val::<Traced, f32>::new(y) + Val::new(z)).0
+                });
+                let bufs = [rng.bytes(from, 777), zeros(to, 777)];
+                check(&k, 7, &bufs, &[777]);
+            }
+        }
+    }
+}
+
+#[test]
 fn storage_types_widen_and_narrow_alike() {
     let mut rng = Random(3);
     for from in Dtype::TENSOR {

@@ -150,6 +150,8 @@ struct Survey {
     size: usize,
     blocks: Vec<(u32, u32)>,
     columns: Vec<(u32, u32)>,
+    /// Results are looked up.
+    looks_up: bool,
 }
 
 fn survey(kernel: &Kernel, block: &Block, s: &mut Survey) {
@@ -168,6 +170,7 @@ fn survey(kernel: &Kernel, block: &Block, s: &mut Survey) {
                 }
             }
             Op::Dot { .. } => s.blocks.push(shape(inst.results[0])),
+            Op::CallTo { .. } => s.looks_up = true,
             Op::Reduce { axis: 0, operands, .. } => s.columns.push(shape(operands[0])),
             Op::Loop { body, .. } | Op::If { body, .. } => survey(kernel, body, s),
             Op::While { cond, body, .. } => {
@@ -196,6 +199,8 @@ impl Plan {
             Some((m, n)) if m > 1 && n > 1 => (m * n / 16).clamp(32, limit),
             // Matrix times vector is fetched, not computed.
             Some(_) => 512.min(most),
+            // Many lookups of a thread at a time hide each other's waits.
+            None if s.looks_up => (s.lanes / 4).clamp(1, limit),
             None => s.lanes.clamp(1, limit),
         };
         let log = threads.trailing_zeros();

@@ -6,10 +6,11 @@
 use super::asm::Id;
 use super::build::{Builder, WriteError};
 use super::layout::{Bit, Layout, Plan, shared_dtype};
+use super::sixteen::Known;
 use std::collections::HashMap;
 use std::rc::Rc;
 use ulpian_kernel::ir::{Block, Inst, Kernel, Op, Operand, Value};
-use ulpian_num::Dtype;
+use ulpian_num::{Dtype, Func};
 
 /// A value as it was written in one layout.
 type Written = (Layout, Rc<Vec<Id>>);
@@ -28,6 +29,9 @@ pub struct Lower<'k> {
     /// Program index within the dispatch, and the scratch memory's address, where a product asks for it.
     pub local_program: Id,
     pub scratch: Option<Id>,
+    /// uvec2 address of each table that [`Op::CallTo`] reads.
+    pub tables: Vec<((Func, Dtype), Id)>,
+    pub(super) bits: HashMap<Value, Vec<Known>>,
 }
 
 impl<'k> Lower<'k> {
@@ -43,6 +47,8 @@ impl<'k> Lower<'k> {
             program: 0,
             local_program: 0,
             scratch: None,
+            tables: Vec::new(),
+            bits: HashMap::new(),
         }
     }
 
@@ -310,6 +316,10 @@ impl<'k> Lower<'k> {
                 .collect();
             return self.b.call_lanes(*func, self.dtype(v), &lanes);
         }
+        if let Op::CallTo { func, to, a } = op {
+            let (part, ids) = &args[0];
+            return self.call_lanes_to((*func, *to), (*a, part, ids), v, l);
+        }
         (0..l.slots())
             .map(|s| {
                 if let Some((axis, thread)) = coordinate {
@@ -337,6 +347,7 @@ impl<'k> Lower<'k> {
             Op::Convert(_) => self.b.convert(from, to, ids[0]),
             Op::Bitcast(_) => self.b.reinterpret(from, to, ids[0]),
             Op::Call { func, .. } => self.b.call(*func, to, ids[0], *ids.last().unwrap_or(&ids[0])),
+            Op::CallTo { func, to, .. } => self.call_to(*func, *to, ids[0]),
             Op::Broadcast(_) => ids[0],
             _ => {
                 self.b.malformed("an operation is not elementwise where it must be");

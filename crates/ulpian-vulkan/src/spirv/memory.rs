@@ -4,6 +4,7 @@ use super::asm::{Id, capability, op};
 use super::build::{Builder, WriteError};
 use super::layout::Layout;
 use super::lower::Lower;
+use super::sixteen::Half;
 use ulpian_kernel::ir::Value;
 use ulpian_num::Dtype;
 
@@ -231,8 +232,13 @@ impl Lower<'_> {
             let (r, c) = self.shape(m);
             (l.project(r, c), self.get(m, l))
         });
-        let t = self.b.ty(lane);
-        let fill = self.b.cbits(lane, fill);
+        // Halves are widened after the branches: their bits are what tables are indexed with.
+        let half = Half::of(stored).filter(|h| lane == Dtype::F32 && h.holds(fill));
+        let (t, fill) = match half {
+            Some(h) => (self.b.t_u32(), self.b.cu(h.narrow(fill))),
+            None => (self.b.ty(lane), self.b.cbits(lane, fill)),
+        };
+        let read = if half.is_some() { stored } else { lane };
         let wide = contiguous && l.four_wide() && index_layout.four_wide();
         let step = if wide { 4 } else { 1 };
         let mut out = Vec::with_capacity(l.slots());
@@ -246,7 +252,7 @@ impl Lower<'_> {
                 } else {
                     vec![me.b.load_element(address, stored, at[0])]
                 };
-                raw.into_iter().map(|x| me.widen(stored, lane, x)).collect()
+                raw.into_iter().map(|x| me.widen(stored, read, x)).collect()
             };
             let Some(m) = m else {
                 out.extend(all(self));
@@ -267,7 +273,7 @@ impl Lower<'_> {
                             &[t],
                             |me| {
                                 let x = me.b.load_element(address, stored, at[i]);
-                                vec![me.widen(stored, lane, x)]
+                                vec![me.widen(stored, read, x)]
                             },
                             |_| vec![fill],
                         )[0]
@@ -276,7 +282,12 @@ impl Lower<'_> {
             });
             out.extend(got);
         }
-        out
+        if half.is_none() {
+            return out;
+        }
+        let floats = out.iter().map(|&x| self.widen(stored, lane, x)).collect();
+        self.know_bits(v, l, stored, out);
+        floats
     }
 
     /// [`Builder::choose`] for code that needs the whole lowering.
@@ -323,7 +334,10 @@ impl Lower<'_> {
         let step = if wide { 4 } else { 1 };
         let idle = l.idle_threads();
         // Values narrow outside the guard: the same instructions for every thread.
-        let values: Vec<Id> = values.iter().map(|&x| self.narrow(lane, stored, x)).collect();
+        let values: Vec<Id> = match self.known_bits(value, &vl, stored) {
+            Some(bits) => bits.to_vec(),
+            None => values.iter().map(|&x| self.narrow(lane, stored, x)).collect(),
+        };
         self.b.once_per_copy(idle, |b| {
             for s in (0..l.slots()).step_by(step) {
                 let at: Vec<Id> = (s..s + step).map(|s| indices[l.slot_in(&il, s)]).collect();

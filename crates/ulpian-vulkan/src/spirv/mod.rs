@@ -12,7 +12,8 @@
 //! | 0 | u32 `programs` |
 //! | 4 | u32 `program_base` |
 //! | 8 + 8i | address of buffer i |
-//! | 8 + 8·buffers | address of scratch memory, only when [`Shader::scratch_bytes_per_program`] is not 0 |
+//! | then | addresses of the [`Shader::tables`] |
+//! | then | address of scratch memory, only when [`Shader::scratch_bytes_per_program`] is not 0 |
 //! | then | the u32 launch parameters |
 //!
 //! When that exceeds 128 bytes the shader is `indirect`: push constants hold `programs`, `program_base` and, at
@@ -40,6 +41,7 @@ mod memory;
 mod operand;
 mod real;
 mod reduce;
+mod sixteen;
 mod skinny;
 mod soft_fma;
 #[cfg(test)]
@@ -54,6 +56,7 @@ use build::Builder;
 use layout::Plan;
 use lower::Lower;
 use ulpian_kernel::ir::Kernel;
+use ulpian_num::{Dtype, Func};
 
 /// A written shader and what the host must know to launch it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +67,8 @@ pub struct Shader {
     pub shared_bytes: u32,
     /// See the module's head; 0 for most kernels.
     pub scratch_bytes_per_program: u32,
+    /// The tables of functions it reads, [`ulpian_kernel::sixteen`]'s in the kernel's subnormal mode.
+    pub tables: Vec<(Func, Dtype)>,
     /// Bytes of push constants that are used.
     pub push_bytes: u32,
     /// Addresses and parameters are in a block in device memory.
@@ -81,7 +86,8 @@ pub fn write(kernel: &Kernel, caps: &Caps) -> Result<Shader, WriteError> {
     let threads = plan.threads;
     let mut b = Builder::new(caps, kernel.keep_subnormals, threads);
     let scratch = contract::scratch_bytes(kernel, &plan);
-    let slots = kernel.buffers.len() as u32 + (scratch > 0) as u32;
+    let tables = sixteen::tables(kernel);
+    let slots = kernel.buffers.len() as u32 + (scratch > 0) as u32 + tables.len() as u32;
     let indirect = 8 + 8 * slots + 4 * kernel.params > PUSH_LIMIT;
     let interface = Interface::declare(&mut b, slots, kernel.params, indirect);
 
@@ -97,8 +103,10 @@ pub fn write(kernel: &Kernel, caps: &Caps) -> Result<Shader, WriteError> {
     builder.f.block = label;
     builder.at_entry(|b| interface.load_thread(b));
     let args = interface.load(builder);
-    lower.addresses = args.addresses[..kernel.buffers.len()].to_vec();
-    lower.scratch = args.addresses.get(kernel.buffers.len()).copied();
+    let (buffers, rest) = args.addresses.split_at(kernel.buffers.len());
+    lower.addresses = buffers.to_vec();
+    lower.tables = tables.iter().copied().zip(rest.iter().copied()).collect();
+    lower.scratch = rest.get(tables.len()).copied();
     lower.params = args.params;
     lower.program = args.program;
     lower.local_program = args.linear;
@@ -123,6 +131,7 @@ pub fn write(kernel: &Kernel, caps: &Caps) -> Result<Shader, WriteError> {
         workgroup: threads,
         shared_bytes,
         scratch_bytes_per_program: scratch,
+        tables,
         push_bytes,
         indirect,
     })
