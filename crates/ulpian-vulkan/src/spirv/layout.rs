@@ -39,9 +39,13 @@ impl Layout {
         regs.extend(middle.iter().skip(log_threads as usize));
         Layout { regs, threads }
     }
-    /// Runs of four columns in registers, then threads along the row-major index, then registers again.
-    pub fn natural(rows: u32, cols: u32, log_threads: u32) -> Layout {
-        let v = if cols >= 4 { 2 } else { 0 };
+    /// Runs of four columns (of eight, `long`) in registers, then threads along the row-major index, then registers again.
+    pub fn natural(rows: u32, cols: u32, log_threads: u32, long: bool) -> Layout {
+        let v = match cols {
+            8.. if long => 3,
+            4.. => 2,
+            _ => 0,
+        };
         let all: Vec<Bit> = bits(1, cols).chain(bits(0, rows)).collect();
         Layout::spread(all[..v].to_vec(), all[v..].to_vec(), vec![], log_threads)
     }
@@ -122,6 +126,10 @@ impl Layout {
             && self.regs[0] == Bit { axis: 1, bit: 0 }
             && self.regs[1] == Bit { axis: 1, bit: 1 }
     }
+    /// Every eight slots are eight adjacent columns.
+    pub fn eight_wide(&self) -> bool {
+        self.four_wide() && self.regs.get(2) == Some(&Bit { axis: 1, bit: 2 })
+    }
     /// Mask of the thread bits that hold nothing.
     pub fn idle_threads(&self) -> u32 {
         self.threads.iter().enumerate().filter(|(_, b)| b.is_none()).map(|(i, _)| 1 << i).sum()
@@ -137,6 +145,8 @@ impl Layout {
 #[derive(Debug)]
 pub struct Plan {
     pub threads: u32,
+    /// Runs of eight, which suit 16-bit storage, not of four.
+    long: bool,
     shapes: HashMap<(u32, u32), Layout>,
     /// Shapes with both dimensions, largest first: vectors along one of them are projections.
     parents: Vec<(u32, u32)>,
@@ -215,7 +225,7 @@ impl Plan {
             kernel.types.iter().map(|t| (t.rows, t.cols)).filter(|&(r, c)| r > 1 && c > 1).collect();
         parents.sort_by_key(|&(r, c)| std::cmp::Reverse((shapes.contains_key(&(r, c)), r * c, r)));
         parents.dedup();
-        Plan { threads, shapes, parents }
+        Plan { threads, long: s.looks_up, shapes, parents }
     }
     pub fn home(&self, rows: u32, cols: u32) -> Layout {
         let log = self.threads.trailing_zeros();
@@ -228,7 +238,7 @@ impl Plan {
                 return self.home(r, c).project(rows, cols);
             }
         }
-        Layout::natural(rows, cols, log)
+        Layout::natural(rows, cols, log, self.long)
     }
 }
 

@@ -5,8 +5,8 @@ use super::build::{Builder, WriteError};
 use super::layout::Layout;
 use super::lower::Lower;
 use super::sixteen::Half;
-use ulpian_kernel::ir::Value;
-use ulpian_num::Dtype;
+use ulpian_kernel::ir::{Op, Value};
+use ulpian_num::{Binary, Dtype};
 
 impl Builder {
     fn small_int(&mut self, bytes: u32) -> Id {
@@ -108,6 +108,20 @@ impl Builder {
             }
         }
     }
+    /// Elements `index .. index + 8` of a 2-byte dtype, `index` a multiple of 8.
+    pub fn load_eight(&mut self, address: Id, index: Id) -> Vec<Id> {
+        let u = self.t_u32();
+        let v = self.t_vec(u, 4);
+        let at = self.shrc(index, 3);
+        let p = self.element(address, v, 16, at);
+        let x = self.read(v, p, 16);
+        let mut out = Vec::new();
+        for i in 0..4 {
+            let w = self.op(op::COMPOSITE_EXTRACT, u, &[x, i]);
+            out.extend([self.andc(w, 0xffff), self.shrc(w, 16)]);
+        }
+        out
+    }
     /// A vector of four 4-byte elements.
     pub fn load_vec4(&mut self, address: Id, d: Dtype, index: Id) -> Id {
         let t = self.ty(d);
@@ -182,6 +196,15 @@ impl Builder {
             }
         }
     }
+    pub fn store_eight(&mut self, address: Id, index: Id, x: &[Id]) {
+        let u = self.t_u32();
+        let v = self.t_vec(u, 4);
+        let words: Vec<Id> = x.chunks(2).map(|pair| self.pack(pair, 16)).collect();
+        let w = self.op(op::COMPOSITE_CONSTRUCT, v, &words);
+        let at = self.shrc(index, 3);
+        let p = self.element(address, v, 16, at);
+        self.write(p, w, 16);
+    }
     fn pack(&mut self, x: &[Id], width: u32) -> Id {
         let mut sum = x[0];
         for (i, &y) in x.iter().enumerate().skip(1) {
@@ -209,6 +232,32 @@ impl Lower<'_> {
             Dtype::U8 => self.b.andc(x, 0xff),
             _ => self.b.convert(lane, stored, x),
         }
+    }
+
+    /// How many lanes move at a time.
+    fn step(&self, wide: bool, stored: Dtype, index: Value, layouts: &[&Layout]) -> usize {
+        match wide {
+            true if stored.size() == 2 && layouts.iter().all(|l| l.eight_wide()) && self.eights(index) => 8,
+            true => 4,
+            false => 1,
+        }
+    }
+    /// Whether an index is seen to rise from multiples of 8 along the columns: a promise of `contiguous` covers 4.
+    fn eights(&self, index: Value) -> bool {
+        let Some(Op::Binary(Binary::Add, x, y)) = self.definition(index) else { return false };
+        let along = |v: Value| matches!(self.definition(v), Some(Op::Iota { axis: 1 }));
+        let multiple = |v: Value| match self.definition(v) {
+            Some(Op::Const(n)) => n.is_multiple_of(8),
+            Some(Op::Binary(Binary::Mul, a, b)) => [a, b]
+                .into_iter()
+                .any(|&v| matches!(self.definition(v), Some(Op::Const(n)) if n.is_multiple_of(8))),
+            _ => false,
+        };
+        along(*x) && multiple(*y) || along(*y) && multiple(*x)
+    }
+    /// The instruction behind a value of the kernel's outermost block.
+    fn definition(&self, v: Value) -> Option<&Op> {
+        self.kernel.body.insts.iter().find(|i| i.results == [v]).map(|i| &i.op)
     }
 
     #[allow(clippy::too_many_arguments)] // the fields of one IR operation
@@ -240,17 +289,17 @@ impl Lower<'_> {
         };
         let read = if half.is_some() { stored } else { lane };
         let wide = contiguous && l.four_wide() && index_layout.four_wide();
-        let step = if wide { 4 } else { 1 };
+        let step = self.step(wide, stored, index, &[l, &index_layout]);
         let mut out = Vec::with_capacity(l.slots());
         for s in (0..l.slots()).step_by(step) {
             let at: Vec<Id> = (s..s + step).map(|s| indices[l.slot_in(&index_layout, s)]).collect();
             let m: Option<Vec<Id>> =
                 masks.as_ref().map(|(part, ids)| (s..s + step).map(|s| ids[l.slot_in(part, s)]).collect());
             let all = |me: &mut Lower| -> Vec<Id> {
-                let raw = if wide {
-                    me.b.load_four(address, stored, at[0])
-                } else {
-                    vec![me.b.load_element(address, stored, at[0])]
+                let raw = match step {
+                    8 => me.b.load_eight(address, at[0]),
+                    4 => me.b.load_four(address, stored, at[0]),
+                    _ => vec![me.b.load_element(address, stored, at[0])],
                 };
                 raw.into_iter().map(|x| me.widen(stored, read, x)).collect()
             };
@@ -331,7 +380,7 @@ impl Lower<'_> {
         let masks = mask.map(|m| part(self, m));
         let narrow_words = stored.size() < 4 && !self.b.has_small(stored.size());
         let wide = contiguous && l.four_wide() && il.four_wide();
-        let step = if wide { 4 } else { 1 };
+        let step = self.step(wide, stored, index, &[&l, &il]);
         let idle = l.idle_threads();
         // Values narrow outside the guard: the same instructions for every thread.
         let values: Vec<Id> = match self.known_bits(value, &vl, stored) {
@@ -345,12 +394,10 @@ impl Lower<'_> {
                 let m: Option<Vec<Id>> = masks
                     .as_ref()
                     .map(|(part, ids)| (s..s + step).map(|s| ids[l.slot_in(part, s)]).collect());
-                let all = |b: &mut Builder| {
-                    if wide {
-                        b.store_four(address, stored, at[0], &x)
-                    } else {
-                        b.store_element(address, stored, at[0], x[0])
-                    }
+                let all = |b: &mut Builder| match step {
+                    8 => b.store_eight(address, at[0], &x),
+                    4 => b.store_four(address, stored, at[0], &x),
+                    _ => b.store_element(address, stored, at[0], x[0]),
                 };
                 let Some(m) = m else {
                     all(b);
@@ -367,15 +414,18 @@ impl Lower<'_> {
                     &[],
                     |b| (all(b), Vec::new()).1,
                     |b| {
-                        if narrow_words {
-                            let any = m[1..].iter().fold(m[0], |a, &c| {
-                                let t = b.t_bool();
-                                b.op(op::LOGICAL_OR, t, &[a, c])
-                            });
-                            b.when(any, |b| b.store_some(address, stored, at[0], &x, &m));
-                        } else {
-                            for i in 0..4 {
-                                b.when(m[i], |b| b.store_element(address, stored, at[i], x[i]));
+                        for four in (0..step).step_by(4) {
+                            let (at, x, m) = (&at[four..four + 4], &x[four..four + 4], &m[four..four + 4]);
+                            if narrow_words {
+                                let any = m[1..].iter().fold(m[0], |a, &c| {
+                                    let t = b.t_bool();
+                                    b.op(op::LOGICAL_OR, t, &[a, c])
+                                });
+                                b.when(any, |b| b.store_some(address, stored, at[0], x, m));
+                            } else {
+                                for i in 0..4 {
+                                    b.when(m[i], |b| b.store_element(address, stored, at[i], x[i]));
+                                }
                             }
                         }
                         Vec::new()
