@@ -6,7 +6,7 @@
 
 use super::caps::Caps;
 use std::collections::HashMap;
-use ulpian_kernel::ir::{Block, Kernel, Op, Value};
+use ulpian_kernel::ir::{Block, Kernel, Op, Operand, Value};
 use ulpian_num::Dtype;
 
 /// One bit of a coordinate: of the row (axis 0) or the column (axis 1).
@@ -156,8 +156,8 @@ pub struct Plan {
 struct Survey {
     lanes: u32,
     contract: Option<(u32, u32)>,
-    /// Bytes of the contract's accumulators.
-    size: usize,
+    /// It has accumulators of 4 bytes or less, and operands that are read where they lie: no formula shares its registers.
+    light: bool,
     blocks: Vec<(u32, u32)>,
     columns: Vec<(u32, u32)>,
     /// Results are looked up.
@@ -168,12 +168,13 @@ fn survey(kernel: &Kernel, block: &Block, s: &mut Survey) {
     let shape = |v: Value| (kernel.ty(v).rows, kernel.ty(v).cols);
     for inst in &block.insts {
         match &inst.op {
-            Op::Contract(_) => {
+            Op::Contract(c) => {
                 let (m, n) = shape(inst.results[0]);
                 let larger = s.contract.is_none_or(|(a, b)| a * b < m * n);
                 if larger {
                     s.contract = Some((m, n));
-                    s.size = kernel.ty(inst.results[0]).dtype.size();
+                    let read = |o: &Operand| matches!(o, Operand::Strided { .. });
+                    s.light = kernel.ty(inst.results[0]).dtype.size() <= 4 && read(&c.a) && read(&c.b);
                 }
                 if m > 1 && n > 1 {
                     s.blocks.push((m, n));
@@ -203,7 +204,7 @@ impl Plan {
         let most = 1 << caps.max_workgroup_invocations.max(1).ilog2();
         let limit = 256.min(most);
         let threads = match s.contract {
-            Some((m, n)) if caps.many_registers && s.size <= 4 && m * n >= 128 * 128 && m.min(n) >= 64 => {
+            Some((m, n)) if caps.many_registers && s.light && m * n >= 128 * 128 && m.min(n) >= 64 => {
                 (m * n / 128).min(limit)
             }
             Some((m, n)) if m > 1 && n > 1 => (m * n / 16).clamp(32, limit),
