@@ -134,19 +134,12 @@ pub enum Op {
     },
     Convert(Value),
     Bitcast(Value),
-    /// An elementary function; `b` repeats `a` when unary.
+    /// An elementary function; `b` repeats `a` when unary. Of f16 and bf16, which only functions of one argument take,
+    /// the nearest number: [`crate::sixteen`] has it for each.
     Call {
         func: Func,
         a: Value,
         b: Value,
-    },
-    /// A function of one argument as numbers of `to`, f16 or bf16, have it: `a` narrowed to `to` (nothing is lost of what
-    /// was widened from there), and the nearest number of `to` to the function of that, widened. [`crate::sixteen`] has
-    /// the results of all arguments.
-    CallTo {
-        func: Func,
-        to: Dtype,
-        a: Value,
     },
     /// To the result's shape.
     Broadcast(Value),
@@ -259,9 +252,7 @@ impl Op {
     pub fn for_each_operand(&self, mut f: impl FnMut(Value)) {
         match self {
             Op::Const(_) | Op::Param(_) | Op::ProgramId | Op::Iota { .. } => {}
-            Op::Unary(_, a) | Op::Convert(a) | Op::Bitcast(a) | Op::Broadcast(a) | Op::CallTo { a, .. } => {
-                f(*a)
-            }
+            Op::Unary(_, a) | Op::Convert(a) | Op::Bitcast(a) | Op::Broadcast(a) => f(*a),
             Op::Binary(_, a, b) | Op::Compare(_, a, b) | Op::Call { a, b, .. } => {
                 f(*a);
                 f(*b);

@@ -5,6 +5,7 @@
 //! with its source line and comes back from [`record`] as an error; nothing panics.
 
 use crate::ir::*;
+use crate::sixteen;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::Location;
@@ -134,6 +135,33 @@ impl Tape {
             }
         }
         (rows, cols)
+    }
+    /// The instruction that gives `v`, if a block that is open has it.
+    fn definition(&self, v: Value) -> Option<&Op> {
+        let mut all = self.open.iter().rev().flat_map(|o| o.block.insts.iter().rev());
+        all.find(|i| i.results == [v]).map(|i| &i.op)
+    }
+    /// The numbers of `to`, f16 or bf16, that `v` was widened from.
+    fn widened_from(&self, v: Value, to: Dtype) -> Option<Value> {
+        match self.definition(v) {
+            Some(&Op::Convert(a)) if self.ty(a).dtype == to => Some(a),
+            _ => None,
+        }
+    }
+    /// f32 lanes as numbers of `to`, f16 or bf16: as they were before they were widened, or narrowed.
+    #[track_caller]
+    fn half(&mut self, v: Value, to: Dtype) -> Value {
+        if let Some(a) = self.widened_from(v, to) {
+            return a;
+        }
+        if let Some(&Op::Load { buffer, index, mask, fill, contiguous }) = self.definition(v)
+            && self.kernel.buffers.get(buffer as usize).is_some_and(|b| b.dtype == to)
+            && let Some(fill) = sixteen::exactly(f32::from_bits(fill as u32), to)
+        {
+            let op = Op::Load { buffer, index, mask, fill: u64::from(fill), contiguous };
+            return self.pure(op, Type { dtype: to, ..self.ty(v) });
+        }
+        self.lanes("convert", to, &[v], Op::Convert(v))
     }
     #[track_caller]
     fn lanes(&mut self, what: &str, dtype: Dtype, parts: &[Value], op: Op) -> Value {
@@ -295,6 +323,14 @@ impl Recorder {
         value: Value,
         contiguous: bool,
     ) {
+        // What was widened for nothing is stored as it was.
+        let value = with(|t| {
+            let storage = t.kernel.buffers.get(buffer as usize).map_or(Dtype::F32, |b| b.dtype);
+            match storage {
+                Dtype::F16 | Dtype::Bf16 => t.widened_from(value, storage).unwrap_or(value),
+                _ => value,
+            }
+        });
         let parts: Vec<Value> =
             [Some(index.0), mask.map(|m| m.0), Some(value)].into_iter().flatten().collect();
         let (rows, cols) = with(|t| t.joined("store", &parts));
@@ -450,7 +486,14 @@ impl Real for Traced {
         if A::DTYPE == B::DTYPE {
             return a;
         }
-        with(|t| t.lanes("convert", B::DTYPE, &[a], Op::Convert(a)))
+        with(|t| {
+            // Widening loses nothing, so what was widened is there to be had again.
+            let half = matches!((A::DTYPE, B::DTYPE), (Dtype::F32, Dtype::F16 | Dtype::Bf16));
+            match if half { t.widened_from(a, B::DTYPE) } else { None } {
+                Some(before) => before,
+                None => t.lanes("convert", B::DTYPE, &[a], Op::Convert(a)),
+            }
+        })
     }
     #[track_caller]
     fn bitcast<A: Element, B: Element>(a: Value) -> Value {
@@ -466,7 +509,11 @@ impl Real for Traced {
     #[track_caller]
     fn call_to(func: Func, to: Dtype, a: Value, b: Value) -> Value {
         if func.arity() == 1 && matches!(to, Dtype::F16 | Dtype::Bf16) {
-            return with(|t| t.lanes(func.name(), Dtype::F32, &[a], Op::CallTo { func, to, a }));
+            return with(|t| {
+                let a = t.half(a, to);
+                let y = t.lanes(func.name(), to, &[a], Op::Call { func, a, b: a });
+                t.lanes("convert", Dtype::F32, &[y], Op::Convert(y))
+            });
         }
         call_and_settle::<Traced>(func, to, a, b)
     }

@@ -1,7 +1,7 @@
 //! The results of functions of one argument for every f16 or bf16: 65,536 of each, made when first asked for.
 //!
-//! What [`Op::CallTo`](crate::ir::Op::CallTo) means on every device: the interpreter looks results up here, and devices of
-//! their own memory take a copy. A result is what [`Real::call_to`](ulpian_num::Real::call_to) gives and one narrowing: no
+//! What [`Op::Call`](crate::ir::Op::Call) of 16 bits means on every device: the interpreter looks results up here, and
+//! devices of their own memory take a copy. A result is what [`Real::call_to`](ulpian_num::Real::call_to) gives and one narrowing: no
 //! function has a formula here.
 
 use crate::interp::{Isa, call_f32};
@@ -21,6 +21,18 @@ static TABLES: Tables = [const { [const { [const { OnceLock::new() }; 2] }; 2] }
 pub fn results(func: Func, to: Dtype, keep: bool) -> &'static Results {
     let f16 = to == Dtype::F16;
     TABLES[func as u8 as usize][usize::from(f16)][usize::from(keep)].get_or_init(|| compute(func, f16, keep))
+}
+
+/// The number of `to`, f16 or bf16, that an f32 is, as bits; none where it is between two.
+pub(crate) fn exactly(x: f32, to: Dtype) -> Option<u16> {
+    let (bits, back) = if to == Dtype::F16 {
+        let h = convert::f32_to_f16(x);
+        (h.0, convert::f16_to_f32(h))
+    } else {
+        let h = convert::f32_to_bf16(x);
+        (h.0, convert::bf16_to_f32(h))
+    };
+    (back.to_bits() == x.to_bits()).then_some(bits)
 }
 
 fn compute(func: Func, f16: bool, keep: bool) -> Box<Results> {

@@ -88,7 +88,6 @@ fn head(k: &Kernel, op: &Op) -> String {
                 format!("{} {a}, {b}", func.name())
             }
         }
-        Op::CallTo { func, to, a } => format!("{}.{to} {a}", func.name()),
         Op::Broadcast(a) => format!("broadcast {a}"),
         Op::Load { buffer, index, mask, fill, contiguous } => format!(
             "load buffer={buffer}[{index}]{}{}",

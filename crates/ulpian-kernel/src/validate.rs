@@ -139,19 +139,13 @@ impl Checker<'_> {
             Op::Bitcast(a) => {
                 lanes_fit(&[*a]) && result.is_some_and(|r| r.dtype.size() == ty(*a).dtype.size())
             }
-            Op::Call { a, b, .. } => {
+            Op::Call { func, a, b } => {
                 let d = ty(*a).dtype;
-                matches!(d, Dtype::F32 | Dtype::F64)
+                (matches!(d, Dtype::F32 | Dtype::F64)
+                    || matches!(d, Dtype::F16 | Dtype::Bf16) && func.arity() == 1 && a == b)
                     && ty(*b).dtype == d
                     && lanes_fit(&[*a, *b])
                     && result.is_some_and(|r| r.dtype == d)
-            }
-            Op::CallTo { func, to, a } => {
-                func.arity() == 1
-                    && matches!(to, Dtype::F16 | Dtype::Bf16)
-                    && ty(*a).dtype == Dtype::F32
-                    && lanes_fit(&[*a])
-                    && result.is_some_and(|r| r.dtype == Dtype::F32)
             }
             Op::Broadcast(a) => lanes_fit(&[*a]) && result.is_some_and(|r| r.dtype == ty(*a).dtype),
             Op::Load { buffer, index, mask, .. } => {

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use ulpian_num::functions::ForFunc;
 use ulpian_num::native::Native;
 use ulpian_num::real::{Binary, Compare, Func, Real, Unary, Val};
-use ulpian_num::{Bf16, Dtype, F16, Float, convert};
+use ulpian_num::{Bf16, Dtype, F16, Float};
 
 /// One run of `n` lanes. Bit i of `splat` says that operand i is one lane, used for all.
 ///
@@ -459,45 +459,15 @@ unsafe fn call_f64_body<const FMA: bool, const KEEP: bool>(f: Func, x: Run) {
     f.each(Lanes::<FMA>(x, &mut Rooms::new()))
 }
 
-/// The lanes as numbers of `to`, the entry of `table` for each of these, and that widened.
+/// The entry of `table` for each of the lanes, all of 16 bits.
 ///
 /// # Safety
-/// [`Run`]'s invariant, with f32 lanes.
-#[inline(always)]
-unsafe fn look_up_body<const FMA: bool, const KEEP: bool>(to: Dtype, table: &[u16; 1 << 16], x: Run) {
-    let one = x.splat & 1 != 0;
-    // SAFETY: the invariant: a splat operand has one lane, and `dst` overlaps no operand.
-    let (a, out) = unsafe {
-        let a = std::slice::from_raw_parts(x.a.cast::<f32>(), if one { x.n.min(1) } else { x.n });
-        (a, std::slice::from_raw_parts_mut(x.dst.cast::<f32>(), x.n))
-    };
-    let mut bits = [0u16; CHUNK];
-    macro_rules! through {
-        ($narrow:expr, $widen:expr) => {
-            for (a, out) in a.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
-                for (bits, &a) in bits.iter_mut().zip(a) {
-                    *bits = $narrow(a).0;
-                }
-                for bits in &mut bits[..a.len()] {
-                    *bits = table[*bits as usize];
-                }
-                for (out, &bits) in out.iter_mut().zip(&bits[..a.len()]) {
-                    *out = $widen(bits);
-                }
-            }
-        };
-    }
-    if to == Dtype::F16 {
-        through!(convert::f32_to_f16, |x| convert::f16_to_f32(F16(x)))
-    } else {
-        through!(convert::f32_to_bf16, |x| convert::bf16_to_f32(Bf16(x)))
-    }
-    if let (true, Some(&first)) = (one, out.first()) {
-        out.fill(first);
-    }
+/// [`Run`]'s invariant, with u16 lanes.
+pub(crate) unsafe fn look_up(table: &[u16; 1 << 16], x: Run) {
+    // SAFETY: passed on.
+    unsafe { map1(x, |bits: u16| table[bits as usize]) }
 }
 
-per_isa!(look_up = look_up_body(to: Dtype, table: &[u16; 1 << 16], x: Run));
 per_isa!(unary_f32 = unary_f32_body(op: Unary, x: Run));
 per_isa!(unary_other = unary_other_body(dtype: Dtype, op: Unary, x: Run));
 per_isa!(binary_f32 = binary_f32_body(op: Binary, x: Run));

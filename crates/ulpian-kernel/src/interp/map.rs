@@ -226,8 +226,8 @@ fn pass(ex: &Exec<'_>, region: &Region, m: &Map, x: Run) {
             MapOp::Select => lanes::select(isa, false, region.val(m.dst).size, x),
             MapOp::Convert => lanes::convert(isa, keep, from, region.val(m.dst).dtype, x),
             MapOp::Call(f) if from == Dtype::F32 => lanes::call_f32(isa, keep, f, x),
-            MapOp::Call(f) => lanes::call_f64(isa, false, f, x),
-            MapOp::CallTo(f, to) => lanes::look_up(isa, keep, to, sixteen::results(f, to, keep), x),
+            MapOp::Call(f) if from == Dtype::F64 => lanes::call_f64(isa, false, f, x),
+            MapOp::Call(f) => lanes::look_up(sixteen::results(f, from, keep), x),
         }
     }
 }

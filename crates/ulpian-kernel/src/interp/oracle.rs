@@ -191,16 +191,16 @@ impl Oracle<'_> {
                 let (x, y) = (s.get(*a).at(r, c), s.get(*b).at(r, c));
                 with_reading!(keep, R => match s.get(*a).ty.dtype {
                     Dtype::F64 => R::call::<f64>(*func, f64::from_bits(x), f64::from_bits(y)).bits(),
+                    to @ Dtype::F16 => {
+                        let x = convert::f16_to_f32(F16(x as u16));
+                        u64::from(convert::f32_to_f16(R::call_to(*func, to, x, x)).0)
+                    }
+                    to @ Dtype::Bf16 => {
+                        let x = convert::bf16_to_f32(Bf16(x as u16));
+                        u64::from(convert::f32_to_bf16(R::call_to(*func, to, x, x)).0)
+                    }
                     _ => R::call::<f32>(*func, f32::from_bits(x as u32), f32::from_bits(y as u32)).bits(),
                 })
-            }),
-            Op::CallTo { func, to, a } => self.lanes(dst, |s, r, c| {
-                let there = |x: f32| match to {
-                    Dtype::F16 => convert::f16_to_f32(convert::f32_to_f16(x)),
-                    _ => convert::bf16_to_f32(convert::f32_to_bf16(x)),
-                };
-                let x = there(f32::from_bits(s.get(*a).at(r, c) as u32));
-                with_reading!(keep, R => there(R::call_to(*func, *to, x, x)).bits())
             }),
             Op::Load { buffer, index, mask, fill, .. } => {
                 let ty = kernel.ty(dst);

@@ -378,7 +378,6 @@ impl Lowering<'_> {
                     map(MapOp::Call(*func), &[*a, *y])
                 }
             }
-            Op::CallTo { func, to, a } => map(MapOp::CallTo(*func, *to), &[*a]),
             Op::Broadcast(a) => match class(b, a) {
                 _ if kernel.ty(*a).dtype == Dtype::U32
                     && symbolic(b, a)

@@ -43,7 +43,6 @@ pub(crate) enum MapOp {
     Select,
     Convert,
     Call(Func),
-    CallTo(Func, Dtype),
 }
 
 /// One elementwise pass. Operands beyond the arity repeat the first.

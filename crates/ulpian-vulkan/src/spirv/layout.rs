@@ -181,7 +181,7 @@ fn survey(kernel: &Kernel, block: &Block, s: &mut Survey) {
                 }
             }
             Op::Dot { .. } => s.blocks.push(shape(inst.results[0])),
-            Op::CallTo { .. } => s.looks_up = true,
+            Op::Call { a, .. } if kernel.ty(*a).dtype.size() == 2 => s.looks_up = true,
             Op::Reduce { axis: 0, operands, .. } => s.columns.push(shape(operands[0])),
             Op::Loop { body, .. } | Op::If { body, .. } => survey(kernel, body, s),
             Op::While { cond, body, .. } => {

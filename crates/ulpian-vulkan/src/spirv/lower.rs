@@ -6,7 +6,6 @@
 use super::asm::Id;
 use super::build::{Builder, WriteError};
 use super::layout::{Bit, Layout, Plan, shared_dtype};
-use super::sixteen::Known;
 use std::collections::HashMap;
 use std::rc::Rc;
 use ulpian_kernel::ir::{Block, Inst, Kernel, Op, Operand, Value};
@@ -29,9 +28,8 @@ pub struct Lower<'k> {
     /// Program index within the dispatch, and the scratch memory's address, where a product asks for it.
     pub local_program: Id,
     pub scratch: Option<Id>,
-    /// uvec2 address of each table that [`Op::CallTo`] reads.
+    /// uvec2 address of the table of each function of halves.
     pub tables: Vec<((Func, Dtype), Id)>,
-    pub(super) bits: HashMap<Value, Vec<Known>>,
 }
 
 impl<'k> Lower<'k> {
@@ -48,7 +46,6 @@ impl<'k> Lower<'k> {
             local_program: 0,
             scratch: None,
             tables: Vec::new(),
-            bits: HashMap::new(),
         }
     }
 
@@ -307,7 +304,7 @@ impl<'k> Lower<'k> {
             _ => None,
         };
         let from = used.first().map(|&x| self.dtype(x));
-        if let Op::Call { func, .. } = op {
+        if let (Op::Call { func, .. }, Some(Dtype::F32 | Dtype::F64)) = (op, from) {
             let lanes: Vec<(Id, Id)> = (0..l.slots())
                 .map(|s| {
                     let id = |(part, ids): &(Layout, Rc<Vec<Id>>)| ids[l.slot_in(part, s)];
@@ -315,10 +312,6 @@ impl<'k> Lower<'k> {
                 })
                 .collect();
             return self.b.call_lanes(*func, self.dtype(v), &lanes);
-        }
-        if let Op::CallTo { func, to, a } = op {
-            let (part, ids) = &args[0];
-            return self.call_lanes_to((*func, *to), (*a, part, ids), v, l);
         }
         (0..l.slots())
             .map(|s| {
@@ -346,8 +339,8 @@ impl<'k> Lower<'k> {
             Op::Select { .. } => self.b.select(to, ids[0], ids[1], ids[2]),
             Op::Convert(_) => self.b.convert(from, to, ids[0]),
             Op::Bitcast(_) => self.b.reinterpret(from, to, ids[0]),
+            Op::Call { func, .. } if to.size() == 2 => self.look_up(*func, to, ids[0]),
             Op::Call { func, .. } => self.b.call(*func, to, ids[0], *ids.last().unwrap_or(&ids[0])),
-            Op::CallTo { func, to, .. } => self.call_to(*func, *to, ids[0]),
             Op::Broadcast(_) => ids[0],
             _ => {
                 self.b.malformed("an operation is not elementwise where it must be");

@@ -4,7 +4,6 @@ use super::asm::{Id, capability, op};
 use super::build::{Builder, WriteError};
 use super::layout::Layout;
 use super::lower::Lower;
-use super::sixteen::Half;
 use ulpian_kernel::ir::{Op, Value};
 use ulpian_num::{Binary, Dtype};
 
@@ -281,13 +280,8 @@ impl Lower<'_> {
             let (r, c) = self.shape(m);
             (l.project(r, c), self.get(m, l))
         });
-        // Halves are widened after the branches: their bits are what tables are indexed with.
-        let half = Half::of(stored).filter(|h| lane == Dtype::F32 && h.holds(fill));
-        let (t, fill) = match half {
-            Some(h) => (self.b.t_u32(), self.b.cu(h.narrow(fill))),
-            None => (self.b.ty(lane), self.b.cbits(lane, fill)),
-        };
-        let read = if half.is_some() { stored } else { lane };
+        let t = self.b.ty(lane);
+        let fill = self.b.cbits(lane, fill);
         let wide = contiguous && l.four_wide() && index_layout.four_wide();
         let step = self.step(wide, stored, index, &[l, &index_layout]);
         let mut out = Vec::with_capacity(l.slots());
@@ -301,7 +295,7 @@ impl Lower<'_> {
                     4 => me.b.load_four(address, stored, at[0]),
                     _ => vec![me.b.load_element(address, stored, at[0])],
                 };
-                raw.into_iter().map(|x| me.widen(stored, read, x)).collect()
+                raw.into_iter().map(|x| me.widen(stored, lane, x)).collect()
             };
             let Some(m) = m else {
                 out.extend(all(self));
@@ -322,7 +316,7 @@ impl Lower<'_> {
                             &[t],
                             |me| {
                                 let x = me.b.load_element(address, stored, at[i]);
-                                vec![me.widen(stored, read, x)]
+                                vec![me.widen(stored, lane, x)]
                             },
                             |_| vec![fill],
                         )[0]
@@ -331,12 +325,7 @@ impl Lower<'_> {
             });
             out.extend(got);
         }
-        if half.is_none() {
-            return out;
-        }
-        let floats = out.iter().map(|&x| self.widen(stored, lane, x)).collect();
-        self.know_bits(v, l, stored, out);
-        floats
+        out
     }
 
     /// [`Builder::choose`] for code that needs the whole lowering.
@@ -383,10 +372,7 @@ impl Lower<'_> {
         let step = self.step(wide, stored, index, &[&l, &il]);
         let idle = l.idle_threads();
         // Values narrow outside the guard: the same instructions for every thread.
-        let values: Vec<Id> = match self.known_bits(value, &vl, stored) {
-            Some(bits) => bits.to_vec(),
-            None => values.iter().map(|&x| self.narrow(lane, stored, x)).collect(),
-        };
+        let values: Vec<Id> = values.iter().map(|&x| self.narrow(lane, stored, x)).collect();
         self.b.once_per_copy(idle, |b| {
             for s in (0..l.slots()).step_by(step) {
                 let at: Vec<Id> = (s..s + step).map(|s| indices[l.slot_in(&il, s)]).collect();

@@ -349,7 +349,11 @@ fn looked_up(d: Dtype) -> Kernel {
     let mut k = Ir::new(&[(d, Read), (d, Write), (F32, Write)], 1);
     let (i, m) = k.lanes(64);
     let x = k.load(0, i, Some(m), true);
-    let to = |k: &mut Ir, func, a| k.op(F32, 1, 64, Op::CallTo { func, to: d, a });
+    let to = |k: &mut Ir, func, a| {
+        let half = k.convert(a, d);
+        let y = k.call(func, half, half);
+        k.convert(y, F32)
+    };
     let (e, half) = (to(&mut k, Func::Exp, x), k.lit(F32, u64::from(0.3f32.to_bits())));
     let e = to(&mut k, Func::Exp, e);
     let sum = k.bin(Binary::Add, e, half);
