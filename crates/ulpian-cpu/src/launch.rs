@@ -19,6 +19,7 @@ pub(crate) fn run(
     let threads = cpu.pool.threads() as u64;
     if threads == 1 || programs == 1 {
         let mut scratch = cpu.scratch[0].lock().unwrap_or_else(PoisonError::into_inner);
+        scratch.alone = true;
         return plan.run(cpu.isa, 0..programs, buffers, params, &mut scratch).map_err(|e| e.to_string());
     }
     let chunk = programs.div_ceil(threads * CHUNKS).max(1);
@@ -26,6 +27,7 @@ pub(crate) fn run(
     let failed: Mutex<Option<String>> = Mutex::new(None);
     let ok = cpu.pool.run(&|me| {
         let mut scratch = cpu.scratch[me].lock().unwrap_or_else(PoisonError::into_inner);
+        scratch.alone = false;
         while let Some(range) = shares.take(me) {
             if let Err(e) = plan.run(cpu.isa, range, buffers, params, &mut scratch) {
                 failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e.to_string());

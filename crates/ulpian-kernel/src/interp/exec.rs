@@ -10,6 +10,8 @@ use ulpian_num::real::{Binary, Real};
 /// The arenas of one worker: kept from run to run, so that a launch allocates nothing.
 #[derive(Default)]
 pub struct Scratch {
+    /// Whether no other thread runs programs meanwhile: the memory then has time to spare. Only speed depends on it.
+    pub alone: bool,
     pub(crate) frames: Vec<Frame>,
 }
 
@@ -32,6 +34,8 @@ pub(crate) struct Exec<'a> {
     pub overlap: bool,
     /// Large outputs may go past the caches.
     pub stream: bool,
+    /// [`Scratch::alone`].
+    pub alone: bool,
 }
 
 impl Plan {
@@ -48,6 +52,7 @@ impl Plan {
         scratch: &mut Scratch,
     ) -> Result<(), InterpError> {
         let mut ex = self.bind(isa, buffers, params)?;
+        ex.alone = scratch.alone;
         scratch.frames.resize_with(self.regions.len().max(scratch.frames.len()), Frame::default);
         let mut programs = programs;
         if let Some(how) = &self.merge
@@ -90,7 +95,7 @@ impl Plan {
             }
         }
         let isa = if isa.available() { isa } else { Isa::best() };
-        Ok(Exec { plan: self, isa, buffers, params, program: 0, overlap, stream: false })
+        Ok(Exec { plan: self, isa, buffers, params, program: 0, overlap, stream: false, alone: false })
     }
 }
 

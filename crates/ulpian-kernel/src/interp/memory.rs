@@ -4,9 +4,9 @@ use super::exec::Exec;
 use super::frame::{At, Frame, Holes};
 use super::lanes::{self, Run};
 use super::map;
-use super::plan::{Class, Map, Region, V};
+use super::plan::{Class, Map, MapOp, Region, V};
 use super::{InterpError, Isa};
-use ulpian_num::Dtype;
+use ulpian_num::{Dtype, Func};
 
 fn outside(ex: &Exec<'_>, buffer: u32, index: u64, len: usize) -> InterpError {
     InterpError::OutOfBounds { kernel: ex.plan.name.clone(), buffer, index, len: len as u64 }
@@ -17,6 +17,12 @@ fn outside(ex: &Exec<'_>, buffer: u32, index: u64, len: usize) -> InterpError {
 pub(crate) const STREAM: usize = 48 << 20;
 /// Lanes computed between two such writes.
 const PIECE: usize = 256;
+
+/// Whether a pass computes for so long that a core which has the memory to itself reads its output's lines meanwhile: going
+/// past the caches would only add a copy.
+fn covers_reads(ex: &Exec<'_>, m: &Map) -> bool {
+    ex.alone && matches!(m.op, MapOp::Call(f) if f.has_slow_f32() && f != Func::Reciprocal)
+}
 
 /// Copies `bytes` bytes past the caches.
 ///
@@ -339,7 +345,7 @@ pub(crate) fn store(
             if full && !ex.overlap {
                 // SAFETY: `contiguous` checked the elements.
                 let ptr = unsafe { buf.ptr.add(base as usize * to) };
-                if ex.stream && buf.bytes >= STREAM && rows == 1 && storage == lane {
+                if ex.stream && buf.bytes >= STREAM && rows == 1 && storage == lane && !covers_reads(ex, m) {
                     // A little at a time, so that the reading of one piece and the writing of the last run together.
                     let home = f.home[value as usize];
                     map::pieces(ex, region, f, m, PIECE, |done, n| {
