@@ -103,6 +103,39 @@ fn kernels_are_dumped_from_every_device() {
 }
 
 #[test]
+fn every_shader_of_a_training_run_is_valid() {
+    if no_vulkan() {
+        return;
+    }
+    let folder = Folder::new("valid");
+    let dump = folder.join("shaders");
+    let args = ["train", "--device", "vulkan:0", "--epochs", "1"];
+    let set = [("ULPIAN_DUMP", dump.to_str().unwrap()), ("ULPIAN_CACHE", "0")];
+    ulpian(&folder, &args, &set).succeeded();
+    let mut seen = 0;
+    for file in std::fs::read_dir(&dump).unwrap().map(|e| e.unwrap().path()) {
+        if file.extension().is_some_and(|e| e == "spv") {
+            let run = std::process::Command::new("spirv-val")
+                .args(["--target-env", "vulkan1.2"])
+                .arg(&file)
+                .output();
+            let run = run.expect("spirv-val; install spirv-tools, or set ULPIAN_NO_VULKAN=1");
+            assert!(run.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&run.stderr));
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen} shaders");
+}
+
+#[test]
+fn without_a_driver_all_devices_are_the_cpu_and_it_is_said() {
+    let folder = Folder::new("no-driver");
+    let args = ["train", "--device", "all", "--epochs", "1"];
+    let run = ulpian(&folder, &args, &[("VK_DRIVER_FILES", "/nonexistent")]).succeeded();
+    assert!(run.err.contains("no Vulkan devices: "), "{}", run.err);
+}
+
+#[test]
 fn a_cache_that_cannot_be_written_is_said_once() {
     if no_vulkan() {
         return;

@@ -1,7 +1,7 @@
 //! The results of functions of one argument for every f16 or bf16: 65,536 of each, made when first asked for.
 //!
 //! What [`Op::Call`](crate::ir::Op::Call) of 16 bits means on every device: the interpreter looks results up here, and
-//! devices of their own memory take a copy. A result is what [`Real::call_to`](ulpian_num::Real::call_to) gives and one narrowing: no
+//! devices of their own memory take a copy. A result is what [`Real::call_to`] gives and one narrowing: no
 //! function has a formula here.
 
 use crate::interp::{Isa, call_f32};
@@ -17,7 +17,11 @@ type Tables = [[[OnceLock<Box<Results>>; 2]; 2]; 1 << 8];
 
 static TABLES: Tables = [const { [const { [const { OnceLock::new() }; 2] }; 2] }; 1 << 8];
 
-/// The results of `func`, which has one argument, for `to`, which is f16 or bf16 (anything else is taken for bf16).
+/// The results of `func`, which has one argument, for `to`, which is f16 or bf16 (anything else is taken for bf16), with
+/// the best instruction set of the machine: bits do not depend on it.
+///
+/// # Panics
+/// When `func` has two arguments; a kernel that would ask so is refused by [`crate::validate`].
 pub fn results(func: Func, to: Dtype, keep: bool) -> &'static Results {
     let f16 = to == Dtype::F16;
     TABLES[func as u8 as usize][usize::from(f16)][usize::from(keep)].get_or_init(|| compute(func, f16, keep))

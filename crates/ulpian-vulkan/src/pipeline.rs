@@ -162,6 +162,11 @@ impl Pipelines {
             None => {
                 let shader =
                     spirv::write(&kernel.kernel, caps).map_err(|e| self.fail(kernel, e.to_string()))?;
+                // Every shader that a test's device writes.
+                if cfg!(debug_assertions) {
+                    spirv::audit(&shader.words, caps)
+                        .map_err(|e| self.fail(kernel, format!("its shader breaks a rule: {e}")))?;
+                }
                 self.cache.store("spv", key.as_bytes(), &encode(&shader));
                 shader
             }

@@ -41,6 +41,11 @@ pub fn devices(options: &OpenOptions) -> (Vec<Listed>, Option<DeviceError>) {
         None => ulpian_vulkan::list(),
     };
     match found {
+        Ok(found) if found.is_empty() => {
+            let remedy = "a Vulkan loader is here, but no driver that it finds has a device; install one (Debian and Ubuntu: \
+                          `apt install mesa-vulkan-drivers`, or the GPU vendor's), or see what VK_DRIVER_FILES names";
+            (all, Some(DeviceError::NotFound { asked: "any Vulkan device".into(), remedy: remedy.into() }))
+        }
         Ok(found) => {
             all.extend(found.into_iter().map(|d| Listed { id: d.id, name: d.name, kind: d.kind }));
             (all, None)
