@@ -227,6 +227,11 @@ fn a_missing_folder_or_file_names_the_remedy() {
     let directory_as_file = Folder::new("dir-as-file");
     std::fs::create_dir(directory_as_file.0.join("train-images-idx3-ubyte")).unwrap();
     assert!(matches!(fashion_mnist(&directory_as_file.0), Err(DataError::Unreadable { .. })));
+    let pipe = Folder::new("pipe");
+    let made = std::process::Command::new("mkfifo").arg(pipe.0.join("train-images-idx3-ubyte")).status();
+    if made.is_ok_and(|s| s.success()) {
+        assert!(matches!(fashion_mnist(&pipe.0), Err(DataError::Unreadable { .. })));
+    }
 }
 
 #[test]

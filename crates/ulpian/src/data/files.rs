@@ -38,6 +38,11 @@ fn read(dir: &Path, name: &str) -> Result<(PathBuf, idx::Idx), DataError> {
     let plain = dir.join(name);
     let packed = dir.join(format!("{name}.gz"));
     let path = if plain.exists() { plain } else { packed };
+    // A pipe that nobody writes would be waited for.
+    let kind = std::fs::metadata(&path).map_err(|e| unreadable(&path, e))?;
+    if !kind.is_file() {
+        return Err(unreadable(&path, std::io::Error::other("not a file")));
+    }
     let file = File::open(&path).map_err(|e| unreadable(&path, e))?;
     match idx::read(BufReader::new(file)) {
         Ok(idx) => Ok((path, idx)),
