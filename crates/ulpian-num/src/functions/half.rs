@@ -158,7 +158,8 @@ impl Func {
         self.whole() as u8 != self as u8
     }
 
-    /// `z`, the nearest f32 result of `x` (and `y`; `x` again for one argument), stepped off the middle between two numbers of `to` where it is not the exact result.
+    /// `z`, the nearest f32 result of `x` (and `y`; `x` again for one argument), stepped off the middle between two numbers
+    /// of `to` where it is not the exact result.
     #[inline(always)]
     pub fn settled<R: Real>(self, to: Dtype, x: Val<R, f32>, y: Val<R, f32>, z: Val<R, f32>) -> Val<R, f32> {
         let step = if matches!((self, to), (Func::Hypot, Dtype::F16)) {

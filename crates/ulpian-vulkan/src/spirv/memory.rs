@@ -81,18 +81,7 @@ impl Builder {
                 }
                 out
             }
-            2 => {
-                let v = self.t_vec(u, 2);
-                let at = self.shrc(index, 2);
-                let p = self.element(address, v, 8, at);
-                let x = self.read(v, p, 8);
-                let mut out = Vec::new();
-                for i in 0..2 {
-                    let w = self.op(op::COMPOSITE_EXTRACT, u, &[x, i]);
-                    out.extend([self.andc(w, 0xffff), self.shrc(w, 16)]);
-                }
-                out
-            }
+            2 => self.load_halves(address, index, 4),
             _ => {
                 let at = self.shrc(index, 2);
                 let p = self.element(address, u, 4, at);
@@ -107,15 +96,15 @@ impl Builder {
             }
         }
     }
-    /// Elements `index .. index + 8` of a 2-byte dtype, `index` a multiple of 8.
-    pub fn load_eight(&mut self, address: Id, index: Id) -> Vec<Id> {
+    /// Elements `index .. index + n` of a 2-byte dtype, `n` 4 or 8 and `index` a multiple of it.
+    fn load_halves(&mut self, address: Id, index: Id, n: u32) -> Vec<Id> {
         let u = self.t_u32();
-        let v = self.t_vec(u, 4);
-        let at = self.shrc(index, 3);
-        let p = self.element(address, v, 16, at);
-        let x = self.read(v, p, 16);
+        let v = self.t_vec(u, n / 2);
+        let at = self.shrc(index, n.trailing_zeros());
+        let p = self.element(address, v, 2 * n, at);
+        let x = self.read(v, p, 2 * n);
         let mut out = Vec::new();
-        for i in 0..4 {
+        for i in 0..n / 2 {
             let w = self.op(op::COMPOSITE_EXTRACT, u, &[x, i]);
             out.extend([self.andc(w, 0xffff), self.shrc(w, 16)]);
         }
@@ -181,13 +170,7 @@ impl Builder {
                     self.write(p, w, 16);
                 }
             }
-            2 => {
-                let v = self.t_vec(u, 2);
-                let (lo, hi) = (self.pack(&x[..2], 16), self.pack(&x[2..], 16));
-                let w = self.op(op::COMPOSITE_CONSTRUCT, v, &[lo, hi]);
-                let p = self.element(address, v, 8, quarter);
-                self.write(p, w, 8);
-            }
+            2 => self.store_halves(address, index, &x),
             _ => {
                 let w = self.pack(&x, 8);
                 let p = self.element(address, u, 4, quarter);
@@ -195,14 +178,16 @@ impl Builder {
             }
         }
     }
-    pub fn store_eight(&mut self, address: Id, index: Id, x: &[Id]) {
+    /// [`Builder::load_halves`] the other way.
+    fn store_halves(&mut self, address: Id, index: Id, x: &[Id]) {
+        let n = x.len() as u32;
         let u = self.t_u32();
-        let v = self.t_vec(u, 4);
+        let v = self.t_vec(u, n / 2);
         let words: Vec<Id> = x.chunks(2).map(|pair| self.pack(pair, 16)).collect();
         let w = self.op(op::COMPOSITE_CONSTRUCT, v, &words);
-        let at = self.shrc(index, 3);
-        let p = self.element(address, v, 16, at);
-        self.write(p, w, 16);
+        let at = self.shrc(index, n.trailing_zeros());
+        let p = self.element(address, v, 2 * n, at);
+        self.write(p, w, 2 * n);
     }
     fn pack(&mut self, x: &[Id], width: u32) -> Id {
         let mut sum = x[0];
@@ -291,7 +276,7 @@ impl Lower<'_> {
                 masks.as_ref().map(|(part, ids)| (s..s + step).map(|s| ids[l.slot_in(part, s)]).collect());
             let all = |me: &mut Lower| -> Vec<Id> {
                 let raw = match step {
-                    8 => me.b.load_eight(address, at[0]),
+                    8 => me.b.load_halves(address, at[0], 8),
                     4 => me.b.load_four(address, stored, at[0]),
                     _ => vec![me.b.load_element(address, stored, at[0])],
                 };
@@ -381,7 +366,7 @@ impl Lower<'_> {
                     .as_ref()
                     .map(|(part, ids)| (s..s + step).map(|s| ids[l.slot_in(part, s)]).collect());
                 let all = |b: &mut Builder| match step {
-                    8 => b.store_eight(address, at[0], &x),
+                    8 => b.store_halves(address, at[0], &x),
                     4 => b.store_four(address, stored, at[0], &x),
                     _ => b.store_element(address, stored, at[0], x[0]),
                 };

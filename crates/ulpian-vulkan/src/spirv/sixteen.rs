@@ -49,3 +49,42 @@ impl Lower<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Ir, bare, barest, checked, full, plain};
+    use ulpian_kernel::ir::*;
+    use ulpian_num::Dtype::{Bf16, F16, F32};
+    use ulpian_num::{Binary, Dtype, Func};
+
+    /// A chain of halves, with a number in it that must be narrowed first.
+    fn looked_up(d: Dtype) -> Kernel {
+        let mut k = Ir::new(&[(d, Access::Read), (d, Access::Write), (F32, Access::Write)], 1);
+        let (i, m) = k.lanes(64);
+        let x = k.load(0, i, Some(m), true);
+        let to = |k: &mut Ir, func, a| {
+            let half = k.convert(a, d);
+            let y = k.call(func, half, half);
+            k.convert(y, F32)
+        };
+        let (e, half) = (to(&mut k, Func::Exp, x), k.lit(F32, u64::from(0.3f32.to_bits())));
+        let e = to(&mut k, Func::Exp, e);
+        let sum = k.bin(Binary::Add, e, half);
+        let y = to(&mut k, Func::Log, sum);
+        k.store(1, i, Some(m), y, true);
+        k.store(2, i, Some(m), y, true);
+        k.kernel(&format!("looked_up_{d}"))
+    }
+
+    #[test]
+    fn functions_of_halves_are_looked_up_in_one_table_each() {
+        for d in [F16, Bf16] {
+            for caps in [full(), plain(), bare(), barest()] {
+                let shader = checked(&looked_up(d), &caps);
+                assert_eq!(shader.tables, [(Func::Exp, d), (Func::Log, d)]);
+                // Two numbers, five addresses, a parameter.
+                assert_eq!((shader.push_bytes, shader.workgroup), (8 + 8 * 5 + 4, 4));
+            }
+        }
+    }
+}
