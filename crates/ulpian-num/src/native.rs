@@ -290,6 +290,11 @@ impl<const FMA: bool, const KEEP: bool> Real for Native<FMA, KEEP> {
     }
 
     #[inline(always)]
+    fn near_widen(a: f32) -> f64 {
+        a as f64
+    }
+
+    #[inline(always)]
     fn near_narrow(a: f64) -> f32 {
         a as f32
     }

@@ -127,6 +127,11 @@ pub trait Real: Sized + Copy + 'static {
     fn near_div(_a: Self::Repr<f64>, _b: Self::Repr<f64>) -> Option<Self::Repr<f64>> {
         None
     }
+    /// The f64 equal to an f32; of a subnormal number that, or the zero of its sign, as is faster.
+    #[inline(always)]
+    fn near_widen(a: Self::Repr<f32>) -> Self::Repr<f64> {
+        Self::convert::<f32, f64>(a)
+    }
     /// The nearest f32 of an f64, where that is a normal number, infinite or NaN; of smaller ones what is fastest.
     #[inline(always)]
     fn near_narrow(a: Self::Repr<f64>) -> Self::Repr<f32> {
@@ -181,6 +186,14 @@ impl<R: Real, D: Element> Val<R, D> {
     #[inline(always)]
     pub fn bitcast<B: Element>(self) -> Val<R, B> {
         Val::new(R::bitcast::<D, B>(self.0))
+    }
+}
+
+impl<R: Real> Val<R, f32> {
+    /// [`Real::near_widen`].
+    #[inline(always)]
+    pub fn near_widen(self) -> Val<R, f64> {
+        Val::new(R::near_widen(self.0))
     }
 }
 

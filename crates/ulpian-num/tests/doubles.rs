@@ -75,6 +75,9 @@ impl Real for Planted {
     fn near_fma(a: f64, b: f64, c: f64) -> f64 {
         if hit(Fault::Dropped) { c } else { Base::near_fma(a, b, c) }
     }
+    fn near_widen(a: f32) -> f64 {
+        Base::near_widen(a)
+    }
     fn near_narrow(a: f64) -> f32 {
         Base::near_narrow(a)
     }

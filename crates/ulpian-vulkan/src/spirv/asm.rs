@@ -73,6 +73,15 @@ pub fn emit(to: &mut Vec<u32>, opcode: u16, operands: &[u32]) {
     to.extend_from_slice(operands);
 }
 
+/// Whether an instruction of a function does more than give a value of its operands, or reads what others write. Calls do
+/// not: the writer's routines are functions of their arguments.
+pub fn has_effect(opcode: u16) -> bool {
+    !matches!(opcode, op::UNDEF | op::EXT_INST | op::FUNCTION_CALL | op::VECTOR_TIMES_SCALAR)
+        && !(op::COMPOSITE_CONSTRUCT..op::CONVERT_U_TO_PTR).contains(&opcode)
+        && !(op::BITCAST..=op::BITWISE_AND).contains(&opcode)
+        && opcode != op::NOT
+}
+
 /// UTF-8, zero-terminated, padded to words.
 pub fn string_words(s: &str) -> Vec<u32> {
     let mut bytes = s.as_bytes().to_vec();

@@ -7,7 +7,7 @@ use super::caps::Caps;
 use std::collections::{HashMap, HashSet};
 
 /// The instructions of a module as (opcode, operands).
-fn instructions(words: &[u32]) -> Result<Vec<(u16, &[u32])>, String> {
+pub(super) fn instructions(words: &[u32]) -> Result<Vec<(u16, &[u32])>, String> {
     if words.len() < 5 || words[0] != 0x0723_0203 {
         return Err("not a SPIR-V module".into());
     }

@@ -254,6 +254,37 @@ impl Builder {
         r
     }
 
+    /// Takes out of the body the instructions from `start` on that `roots` do not need, in their order. They must all be
+    /// without effect, as those of a formula are: where one is not, nothing is taken.
+    pub fn take_unneeded(&mut self, start: usize, roots: &[Id]) -> Vec<u32> {
+        let written = self.f.body.split_off(start);
+        let mut instructions = vec![];
+        let mut rest = &written[..];
+        while let [first, ..] = rest {
+            let (one, after) = rest.split_at((*first >> 16) as usize);
+            instructions.push(one);
+            rest = after;
+        }
+        if instructions.iter().any(|w| asm::has_effect(w[0] as u16)) {
+            self.f.body.extend(written);
+            return vec![];
+        }
+        let mut needed: HashSet<Id> = roots.iter().copied().collect();
+        let mut keep = vec![false; instructions.len()];
+        for (w, keep) in instructions.iter().zip(&mut keep).rev() {
+            *keep = needed.contains(&w[2]);
+            if *keep {
+                // A literal among them may keep one instruction too many, never one too few.
+                needed.extend(&w[3..]);
+            }
+        }
+        let mut taken = vec![];
+        for (w, keep) in instructions.into_iter().zip(keep) {
+            if keep { &mut self.f.body } else { &mut taken }.extend_from_slice(w);
+        }
+        taken
+    }
+
     // ---- control flow
 
     pub fn label(&mut self, id: Id) {
@@ -262,8 +293,16 @@ impl Builder {
     }
     /// `then` where `cond` holds.
     pub fn when(&mut self, cond: Id, then: impl FnOnce(&mut Builder)) {
+        self.when_hinted(cond, 0, then);
+    }
+    /// [`Builder::when`] for what hardly ever runs.
+    pub fn when_rarely(&mut self, cond: Id, then: impl FnOnce(&mut Builder)) {
+        const DONT_FLATTEN: u32 = 2;
+        self.when_hinted(cond, DONT_FLATTEN, then);
+    }
+    fn when_hinted(&mut self, cond: Id, hint: u32, then: impl FnOnce(&mut Builder)) {
         let (yes, merge) = (self.m.id(), self.m.id());
-        self.effect(op::SELECTION_MERGE, &[merge, 0]);
+        self.effect(op::SELECTION_MERGE, &[merge, hint]);
         self.effect(op::BRANCH_CONDITIONAL, &[cond, yes, merge]);
         self.label(yes);
         then(self);

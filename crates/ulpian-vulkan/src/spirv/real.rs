@@ -77,6 +77,13 @@ impl Real for Emit {
         })
     }
     #[inline(never)]
+    fn near_widen(x: Id) -> Id {
+        with(|b| {
+            let t = b.ty(Dtype::F64);
+            b.op(op::F_CONVERT, t, &[x])
+        })
+    }
+    #[inline(never)]
     fn near_narrow(x: Id) -> Id {
         with(|b| b.convert_plain(Dtype::F64, Dtype::F32, x))
     }
@@ -257,12 +264,17 @@ impl Builder {
 
     fn call_group(&mut self, func: Func, group: &[(Id, Id)]) -> Vec<Id> {
         let t = self.ty(Dtype::F32);
+        let start = self.f.body.len();
         let fast: Vec<Candidate<Emit>> = group.iter().map(|&(a, b)| self.fast(func, a, b)).collect();
         let mut doubts: Vec<Id> = fast.iter().map(|c| c.doubt.0).collect();
+        // The answers to special arguments are worked out in the branch: drivers leave them ahead of it where they stand there.
+        let roots: Vec<Id> = fast.iter().map(|c| c.value.0).chain(doubts.iter().copied()).collect();
+        let answers = self.take_unneeded(start, &roots);
         let any = self.any(&doubts);
         let vars: Vec<Id> = fast.iter().map(|_| self.var(t)).collect();
         vars.iter().zip(&fast).for_each(|(&var, c)| self.set(var, c.value.0));
-        self.when(any, |me| {
+        self.when_rarely(any, |me| {
+            me.f.body.extend(answers);
             let special: Vec<_> = fast.iter().filter_map(|c| c.special).collect();
             if special.len() < fast.len() {
                 return me.slow_lanes(func, group, &doubts, &vars);
@@ -274,7 +286,7 @@ impl Builder {
                 doubts[k] = me.both(doubts[k], unknown);
             }
             let any = me.any(&doubts);
-            me.when(any, |me| me.slow_lanes(func, group, &doubts, &vars));
+            me.when_rarely(any, |me| me.slow_lanes(func, group, &doubts, &vars));
         });
         vars.iter().map(|&var| self.get(t, var)).collect()
     }
@@ -382,6 +394,41 @@ impl Builder {
             }
             if self.error.is_some() {
                 return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::asm;
+    use super::super::audit::instructions;
+    use super::super::tests::{checked, full, function, plain};
+    use super::*;
+
+    /// The shader's values that stand ahead of the branch to lanes in doubt and that only the branch reads.
+    fn idle(func: Func, caps: &super::super::Caps) -> usize {
+        let shader = checked(&function(func, Dtype::F32), caps);
+        let all = instructions(&shader.words).expect("a shader");
+        let merge = all.iter().position(|(op, w)| *op == op::SELECTION_MERGE && w[1] == 2);
+        let merge = merge.unwrap_or_else(|| panic!("{}: no branch", func.name()));
+        let start = all[..merge].iter().rposition(|(op, _)| *op == op::LABEL).expect("a block");
+        let (block, branch) = (&all[start + 1..merge], all[merge + 1].1[0]);
+        let unread = |id: Id| {
+            id != branch
+                && !block.iter().any(|(op, w)| {
+                    let operands = if asm::has_effect(*op) { w } else { &w[2..] };
+                    operands.contains(&id)
+                })
+        };
+        block.iter().filter(|(op, w)| !asm::has_effect(*op) && unread(w[1])).count()
+    }
+
+    #[test]
+    fn answers_to_special_arguments_are_worked_out_in_the_branch() {
+        for &func in Func::ALL.iter().filter(|f| f.has_slow_f32() && f.arity() == 1) {
+            for caps in [full(), plain()] {
+                assert_eq!(idle(func, &caps), 0, "{}", func.name());
             }
         }
     }

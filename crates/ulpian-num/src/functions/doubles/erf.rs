@@ -29,7 +29,7 @@ const fn bits(x: f32) -> i32 {
 #[inline(always)]
 pub(in super::super) fn erf<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
-    let x64 = x.convert::<f64>();
+    let x64 = x.near_widen();
     let y = poly(x64.near_fma(x64, d(-c::MIDDLE)), &c::ERF).raw_mul(x64);
     let y = Candidate::of_double(y, ERF_UNITS);
     // Normal arguments have normal results. Zeros stay, as do NaNs.
@@ -68,7 +68,7 @@ fn less_tail<R: Real>(
 #[inline(always)]
 pub(in super::super) fn erfc<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bit, m) = (x.bitcast::<i32>(), magnitude_f32(x));
-    let a = m.bitcast::<f32>().convert::<f64>();
+    let a = m.bitcast::<f32>().near_widen();
     let from = Val::select(bit.lt(i(0)), d(2.0), d(0.0));
     let y = less_tail(from, a, c::LOG2_E, &c::ERFC_ABOVE, &c::ERFC_BELOW, None).abs();
     // From there on results may not be normal, until they are zero.
@@ -83,7 +83,7 @@ pub(in super::super) fn erfc<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 #[inline(always)]
 pub(in super::super) fn gelu<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bit, m) = (x.bitcast::<i32>(), magnitude_f32(x));
-    let a = m.bitcast::<f32>().convert::<f64>();
+    let a = m.bitcast::<f32>().near_widen();
     let from = Val::select(bit.lt(i(0)), d(0.0), a);
     let y = less_tail(from, a, c::LOG2_E / 2.0, &c::GELU_ABOVE, &c::GELU_BELOW, Some(a));
     // From 2^-125 on the result is normal, down to -12.75.

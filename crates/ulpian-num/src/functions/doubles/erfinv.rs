@@ -22,7 +22,7 @@ const ONE: i32 = 0x3f80_0000;
 #[inline(always)]
 pub(in super::super) fn erfinv<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
-    let x64 = x.convert::<f64>();
+    let x64 = x.near_widen();
     let v = (-x64).near_fma(x64, d(1.0)).bitcast::<i64>();
     let k = (v - l(ROOT_HALF)).shr(l(52));
     let part = (v - k.shl(l(52))).bitcast::<f64>();

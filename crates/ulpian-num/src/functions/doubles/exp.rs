@@ -44,7 +44,7 @@ fn power_less_1<R: Real>(x: Val<R, f64>) -> Val<R, f64> {
 /// Magnitudes of arguments: up to `normal` the result is a normal float, from `beyond` it is zero or infinity.
 #[inline(always)]
 fn of_power<R: Real>(x: Val<R, f32>, log2: f64, normal: f32, beyond: f32) -> Candidate<R> {
-    let y = Candidate::of_double(power(x.convert::<f64>(), log2), UNITS);
+    let y = Candidate::of_double(power(x.near_widen(), log2), UNITS);
     let m = magnitude_f32(x);
     let limit = x.bitcast::<i32>().shr(i(31)).bit_not().bit_and(i(INF_BITS)).bitcast();
     y.apart(m.gt(i(normal.to_bits() as i32)), between(m, beyond.to_bits(), INF_BITS as u32), limit)
@@ -72,7 +72,7 @@ pub(in super::super) fn exp10<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 #[inline(always)]
 pub(in super::super) fn expm1<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bits, m) = (x.bitcast::<i32>(), magnitude_f32(x));
-    let y = Candidate::of_double(power_less_1(x.convert::<f64>()), UNITS);
+    let y = Candidate::of_double(power_less_1(x.near_widen()), UNITS);
     // Below 2^-25 the answer is x; from 88.73 up it is infinite, and -1 from -17.33 down.
     let same = m.lt(i(0x3300_0000));
     let far = between(m, 0x42b1_7218, INF_BITS as u32);
@@ -85,7 +85,7 @@ pub(in super::super) fn expm1<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 #[inline(always)]
 pub(in super::super) fn sinh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
-    let e = power_less_1(m.bitcast::<f32>().convert::<f64>());
+    let e = power_less_1(m.bitcast::<f32>().near_widen());
     let y = quotient(e, e.raw_add(d(1.0))).raw_add(e).raw_mul(d(0.5));
     let y = Candidate::of_double(y, UNITS).with_sign(sign_f32(x));
     // Below 2^-12 the answer is x.
@@ -99,7 +99,7 @@ pub(in super::super) fn sinh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 /// (e^x + e^-x)/2.
 #[inline(always)]
 pub(in super::super) fn cosh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let e = power(x.convert::<f64>(), c::LOG2_E);
+    let e = power(x.near_widen(), c::LOG2_E);
     let y = quotient(d(1.0), e).raw_add(e).raw_mul(d(0.5));
     let m = magnitude_f32(x);
     let far = m.gt(i(87f32.to_bits() as i32));
@@ -111,7 +111,7 @@ pub(in super::super) fn cosh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 #[inline(always)]
 pub(in super::super) fn tanh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
-    let x64 = x.convert::<f64>();
+    let x64 = x.near_widen();
     let e = power_less_1(x64.raw_add(x64));
     let y = Candidate::of_double(quotient(e, e.raw_add(d(2.0))), UNITS);
     // Below 2^-12 the answer is x, and 1 from 9.01 up.
@@ -124,7 +124,7 @@ pub(in super::super) fn tanh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 /// 1/(1 + e^-x).
 #[inline(always)]
 pub(in super::super) fn sigmoid<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let y = quotient(d(1.0), power(x.convert::<f64>(), -c::LOG2_E).raw_add(d(1.0)));
+    let y = quotient(d(1.0), power(x.near_widen(), -c::LOG2_E).raw_add(d(1.0)));
     let m = magnitude_f32(x);
     let limit = Val::select(x.bitcast::<i32>().lt(i(0)), f(0.0), f(1.0));
     let far = between(m, 104f32.to_bits(), INF_BITS as u32);
@@ -148,7 +148,7 @@ fn gated<R: Real>(y: Candidate<R>, x: Val<R, f32>, same: f32, normal: f32, none:
 /// x/(1 + e^-x).
 #[inline(always)]
 pub(in super::super) fn silu<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let x64 = x.convert::<f64>();
+    let x64 = x.near_widen();
     let y = quotient(x64, power(x64, -c::LOG2_E).raw_add(d(1.0)));
     gated(Candidate::of_double(y, UNITS), x, 87.0, 87.0, 109.0)
 }
@@ -156,7 +156,7 @@ pub(in super::super) fn silu<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 /// x/(1 + e^-y), y = 2√(2/π)·(x + 0.044715x³).
 #[inline(always)]
 pub(in super::super) fn gelu_tanh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let x64 = x.convert::<f64>();
+    let x64 = x.near_widen();
     let y = x64.raw_mul(x64.raw_mul(x64).near_fma(d(-c::GELU_CUBE), d(-c::GELU_SLOPE)));
     let y = quotient(x64, power(y, 1.0).raw_add(d(1.0)));
     gated(Candidate::of_double(y, GELU_UNITS), x, 9.96, 9.96, 11.0)
@@ -165,7 +165,7 @@ pub(in super::super) fn gelu_tanh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 /// x·N/(N + 2), N = e^x·(e^x + 2).
 #[inline(always)]
 pub(in super::super) fn mish<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let x64 = x.convert::<f64>();
+    let x64 = x.near_widen();
     let e = power(x64, c::LOG2_E);
     let n = e.near_fma(e, e.raw_add(e));
     let y = quotient(x64.raw_mul(n), n.raw_add(d(2.0)));
@@ -176,7 +176,7 @@ pub(in super::super) fn mish<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 #[inline(always)]
 pub(in super::super) fn elu<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let bits = x.bitcast::<i32>();
-    let y = Candidate::of_double(power_less_1(x.convert::<f64>()), UNITS);
+    let y = Candidate::of_double(power_less_1(x.near_widen()), UNITS);
     // Down to -2^-25.
     let y = y.unless(bits.bitcast::<u32>().lt(u(0xb300_0000)), x.flush());
     let outside = bits.bitcast::<u32>().gt(u(1 << 31 | NORMAL));
@@ -187,7 +187,7 @@ pub(in super::super) fn elu<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 #[inline(always)]
 pub(in super::super) fn selu<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bits, m) = (x.bitcast::<i32>(), magnitude_f32(x));
-    let x64 = x.convert::<f64>();
+    let x64 = x.near_widen();
     let below = power_less_1(x64).raw_mul(d(c::SELU_SCALE_ALPHA));
     let y = Val::select(bits.lt(i(0)), below, x64.raw_mul(d(c::SELU_SCALE)));
     let outside = (m - i(0x0100_0000)).bitcast::<u32>().gt(u(0x7e80_0000 - 0x0100_0000));

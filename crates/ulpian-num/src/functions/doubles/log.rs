@@ -79,7 +79,7 @@ fn octaves_down<R: Real>(k: Val<R, i32>, places: i32) -> Val<R, f64> {
 #[inline(always)]
 fn logarithm<R: Real>(x: Val<R, f32>, base: &Base) -> Candidate<R> {
     let (k, m) = split_f32(x.bitcast::<i32>());
-    let s = ratio(m.raw_sub(f(1.0)).convert::<f64>());
+    let s = ratio(m.raw_sub(f(1.0)).near_widen());
     let y = Candidate::of_double(sum(k, s, &base.series, base.octave), UNITS);
     let (outside, subnormal, value) = log_ends(x);
     y.apart(outside, outside.and(subnormal.negate()), value)
@@ -108,7 +108,7 @@ pub(in super::super) fn log10<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 pub(in super::super) fn log1p<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (k, _) = split_f32(f(1.0).raw_add(x).bitcast());
     let scale = octaves_down(k, 0);
-    let n = x.convert::<f64>().near_fma(scale, scale.raw_sub(d(1.0)));
+    let n = x.near_widen().near_fma(scale, scale.raw_sub(d(1.0)));
     let (known, value) = log1p_ends(x);
     Candidate::of_double(sum(k, ratio(n), &c::LOG, c::LN_2), UNITS).apart(known, known, value)
 }
@@ -117,7 +117,7 @@ pub(in super::super) fn log1p<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 #[inline(always)]
 pub(in super::super) fn softplus<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bits, m) = (x.bitcast::<i32>(), magnitude_f32(x));
-    let a = m.bitcast::<f32>().convert::<f64>();
+    let a = m.bitcast::<f32>().near_widen();
     // Adding 1.5·2^52 rounds to an integer and leaves it in the low bits: here k - 1, as e^-|x|/2 is what is needed.
     let magic = d(6755399441055743.0);
     let t = a.near_fma(d(-std::f64::consts::LOG2_E), magic);
@@ -163,8 +163,8 @@ fn root_f32<R: Real>(t: Val<R, f32>) -> (Val<R, f32>, Val<R, f32>) {
 /// √t from [`root_f32`] of it, to 2^-46.
 #[inline(always)]
 fn root<R: Real>(t: Val<R, f64>, near: Val<R, f32>, half: Val<R, f32>) -> Val<R, f64> {
-    let near = near.convert::<f64>();
-    (-near).near_fma(near, t).near_fma(half.convert::<f64>(), near)
+    let near = near.near_widen();
+    (-near).near_fma(near, t).near_fma(half.near_widen(), near)
 }
 
 /// 2^60: from here on √(x² ± 1) is x, and so that squares stay in the range floats are held to it before.
@@ -181,7 +181,7 @@ pub(in super::super) fn asinh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let near = near.bitcast::<i32>().int_max(m).bitcast::<f32>();
     // From 0.8431, whose square is near √½, equal halves of octaves.
     let k = (a.raw_add(near).bitcast::<i32>() - i(0x3f57_d220)).shr(i(22));
-    let a = a.convert::<f64>();
+    let a = a.near_widen();
     let v = a.raw_add(root(a.near_fma(a, d(1.0)), near, half));
     let twice = octaves_down(k, 1);
     let n = a.raw_mul(v).near_fma(twice, twice.near_fma(d(0.5), d(-1.0)));
@@ -200,7 +200,7 @@ pub(in super::super) fn acosh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (near, half) = root_f32(held.raw_fma(held, f(-1.0)));
     let near = Val::select(bits.gt(i(HELD)), x, near);
     let (k, _) = split_f32(x.raw_add(near).bitcast());
-    let a = x.convert::<f64>();
+    let a = x.near_widen();
     let root = root(a.near_fma(a, d(-1.0)), near, half);
     let scale = octaves_down(k, 0);
     let n = root.near_fma(scale, a.near_fma(scale, d(-1.0)));
@@ -216,7 +216,7 @@ pub(in super::super) fn atanh<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     // The difference of the bits is log2 of the quotient to within 0.087.
     let (above, below) = (f(1.0).raw_add(x).bitcast::<i32>(), f(1.0).raw_sub(x).bitcast::<i32>());
     let k = (above - below + i(0x40_0000)).shr(i(23));
-    let x64 = x.convert::<f64>();
+    let x64 = x.near_widen();
     let above = d(1.0).raw_add(x64);
     let below = d(1.0).raw_sub(x64);
     let scale = octaves_down(k, 0);

@@ -72,7 +72,7 @@ fn sine<R: Real>(r: Val<R, f64>, c: &[f64], units: i32) -> Candidate<R> {
 /// sin(x): 13 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn sin<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let x64 = x.convert::<f64>();
+    let x64 = x.near_widen();
     let t = x64.near_fma(d(1.0 / c::PI), d(MAGIC));
     let y = sine(rest(x64, t.raw_sub(d(MAGIC)), 1.0), &c::SIN, REDUCED_UNITS);
     let m = magnitude_f32(x);
@@ -84,7 +84,7 @@ pub(in super::super) fn sin<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 /// cos(x): 15 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn cos<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let x64 = x.convert::<f64>();
+    let x64 = x.near_widen();
     let t = x64.near_fma(d(1.0 / c::PI), d(0.5)).raw_add(d(MAGIC));
     let k = t.raw_sub(d(MAGIC)).raw_sub(d(0.5));
     let y = sine(rest(x64, k, 1.0), &c::SIN, REDUCED_UNITS);
@@ -95,7 +95,7 @@ pub(in super::super) fn cos<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 /// tan(x): 20 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn tan<R: Real>(x: Val<R, f32>) -> Candidate<R> {
-    let x64 = x.convert::<f64>();
+    let x64 = x.near_widen();
     let t = x64.near_fma(d(2.0 / c::PI), d(MAGIC));
     let r = rest(x64, t.raw_sub(d(MAGIC)), 0.5);
     let z = r.raw_mul(r);
@@ -115,7 +115,7 @@ pub(in super::super) fn sin_pi<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let t = x.raw_add(f(MAGIC_F32));
     // Exact.
     let r = x.raw_sub(t.raw_sub(f(MAGIC_F32)));
-    let y = sine(r.convert::<f64>(), &c::SIN_PI, UNITS);
+    let y = sine(r.near_widen(), &c::SIN_PI, UNITS);
     // At integers the zero has x's sign.
     let zero = y.value.bitcast::<i32>().equals(i(0));
     let sign = Val::select(zero, sign_f32(x), t.bitcast::<i32>().shl(i(31)));
@@ -133,7 +133,7 @@ pub(in super::super) fn sin_pi<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 pub(in super::super) fn cos_pi<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
     // sin(πx + π/2). All exact, but for tiny x.
-    let x = x.convert::<f64>().raw_add(d(0.5));
+    let x = x.near_widen().raw_add(d(0.5));
     let t = x.raw_add(d(MAGIC));
     let y = sine(x.raw_sub(t.raw_sub(d(MAGIC))), &c::SIN_PI, UNITS);
     // Zeros are +0.
@@ -147,7 +147,7 @@ pub(in super::super) fn cos_pi<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 #[inline(always)]
 pub(in super::super) fn atan<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
-    let a = m.bitcast::<f32>().convert::<f64>();
+    let a = m.bitcast::<f32>().near_widen();
     let edge = c::TAN_EDGE as f32;
     let (middle, steep) = (m.gt(i(bits(edge))), m.gt(i(bits(1.0 / edge))));
     // u = (p·a - q) / (q·a + p).
@@ -166,7 +166,7 @@ pub(in super::super) fn atan<R: Real>(x: Val<R, f32>) -> Candidate<R> {
 #[inline(always)]
 fn half_arc<R: Real>(m: Val<R, i32>) -> (Val<R, bool>, Val<R, f64>, Val<R, f64>) {
     let large = m.gt(i(bits(0.5)));
-    let a = m.bitcast::<f32>().convert::<f64>();
+    let a = m.bitcast::<f32>().near_widen();
     // Exact.
     let z4 = a.near_fma(d(-2.0), d(2.0));
     let z = Val::select(large, z4.raw_mul(d(0.25)), a.raw_mul(a));
