@@ -134,9 +134,14 @@ fn matrix_times_vector_has_the_contracts_bits() {
                 for m in [1, 31, 64, 100] {
                     check(&cpus, Form { tile: (64, 1), ..f }, (m, 1, k), 1.0, true);
                     check(&cpus, Form { tile: (1, 64), ..f }, (1, m, k), 1.0, true);
+                    // Tiles that are joined, the last one short.
+                    check(&cpus, Form { tile: (8, 1), ..f }, (m, 1, k), 1.0, true);
+                    check(&cpus, Form { tile: (1, 8), ..f }, (1, m, k), 1.0, true);
                 }
                 check(&cpus, Form { tile: (64, 1), ..f }, (70, 3, k), 1.1e-19, false);
                 check(&cpus, Form { tile: (1, 64), keep: true, ..f }, (3, 70, k), 1.1e-19, false);
+                check(&cpus, Form { tile: (8, 1), ..f }, (70, 3, k), 1.0, false);
+                check(&cpus, Form { tile: (1, 8), ..f }, (3, 70, k), 1.0, false);
             }
         }
     }

@@ -129,6 +129,28 @@ fn a_row_has_the_same_bits_alone_and_in_a_batch() {
 }
 
 #[test]
+fn matrices_times_vectors_side_by_side_have_the_bits_of_each_alone() {
+    let d = cpu();
+    let f32s = |shape: &[usize], phase| wave(&d, shape, phase).to_dtype(Dtype::F32).unwrap();
+    // Every matrix the same, with a gap between them, and one behind the other.
+    let same = f32s(&[1, 8, 40], 0.1).expand(&[3, 8, 40]).unwrap();
+    let (apart, close) = (f32s(&[3, 12, 40], 0.3).narrow(1, 2, 8).unwrap(), f32s(&[3, 8, 40], 0.5));
+    for a in [same, apart, close] {
+        for x in [f32s(&[1, 40, 1], 0.7).expand(&[3, 40, 1]).unwrap(), f32s(&[3, 40, 1], 0.9)] {
+            let whole: Vec<f32> = a.matmul(&x).unwrap().to_vec().unwrap();
+            for i in 0..3 {
+                let one = |t: &Tensor| {
+                    let t = t.narrow(0, i, 1).unwrap();
+                    Tensor::from_slice(&d, t.shape(), &t.to_vec::<f32>().unwrap()).unwrap()
+                };
+                let alone: Vec<f32> = one(&a).matmul(&one(&x)).unwrap().to_vec().unwrap();
+                assert_eq!(alone, whole[8 * i..8 * (i + 1)], "{i}");
+            }
+        }
+    }
+}
+
+#[test]
 fn promotion_casts_before_the_op() {
     let d = cpu();
     let i = Tensor::from_slice(&d, &[2], &[3i32, -4]).unwrap();

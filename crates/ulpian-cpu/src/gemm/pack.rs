@@ -35,7 +35,7 @@ impl Bits for u64 {
 }
 
 /// A strided operand, checked: every element that is asked for lies inside its buffer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Strided {
     pub ptr: *const u8,
     pub dtype: Dtype,

@@ -4,17 +4,43 @@
 use super::drive::{ALONE, Call, each, grown, push};
 use super::pack::Strided;
 use super::{Args, Inner, Stop};
+use std::ops::Range;
 use std::sync::PoisonError;
 use ulpian_kernel::interp::{Product, Scratch, Tile};
 use ulpian_kernel::ir::K_BLOCK;
 
-/// One program: the operand with many outer indices, the one with one, and what they give.
+/// Outer indices that the loops below want at least: tiles with fewer are joined.
+const LEAST: usize = 16;
+
+/// Programs whose matrices lie one behind the other: the operand with many outer indices, the one with one, and what
+/// they give.
 struct Job {
-    program: u64,
+    /// Which of the launch's parts: programs, and how many outer indices each gives.
+    parts: Range<usize>,
     matrix: Strided,
     vector: Strided,
     terms: usize,
     need: usize,
+}
+
+impl Job {
+    /// Takes in `next` if it has few outer indices so far, all of them there, and those of `next` right behind; says
+    /// whether it did.
+    fn join(&mut self, next: &Job) -> bool {
+        let (m, n) = (self.matrix, next.matrix);
+        let behind = m.ptr.wrapping_add(self.need * m.outer * m.dtype.size());
+        let joins = self.need < LEAST
+            && m.live == self.need
+            && n.ptr == behind
+            && (m.dtype, m.outer, m.k) == (n.dtype, n.outer, n.k)
+            && (self.vector, self.terms) == (next.vector, next.terms);
+        if joins {
+            self.parts.end = next.parts.end;
+            self.matrix.live += n.live;
+            self.need += next.need;
+        }
+        joins
+    }
 }
 
 // SAFETY: the pointers lead into operands, which a launch only reads.
@@ -23,7 +49,7 @@ unsafe impl Sync for Job {}
 /// Runs a launch whose tiles are one row or one column; false if its operands are not lanes as they lie (nothing was
 /// written then).
 pub(super) fn run(call: &Call<'_>, inner: Inner, shape: Product, programs: u64) -> Result<bool, Stop> {
-    let mut jobs = vec![];
+    let (mut jobs, mut parts) = (vec![], vec![]);
     let mut flops = 0;
     {
         let mut scratch = call.cpu.scratch[0].lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,11 +72,18 @@ pub(super) fn run(call: &Call<'_>, inner: Inner, shape: Product, programs: u64) 
                 return Ok(false);
             }
             flops += (need * terms) as u64;
-            push(&mut jobs, Job { program, matrix, vector, terms, need })?;
+            push(&mut parts, (program, need))?;
+            let job = Job { parts: parts.len() - 1..parts.len(), matrix, vector, terms, need };
+            if !jobs.last_mut().is_some_and(|last: &mut Job| last.join(&job)) {
+                push(&mut jobs, job)?;
+            }
         }
     }
     let alone = call.cpu.pool.threads() == 1 || flops < ALONE;
-    each(call.cpu, jobs.len(), alone, &|i, me, scratch| tile(call, inner, shape, &jobs[i], me, scratch))?;
+    each(call.cpu, jobs.len(), alone, &|i, me, scratch| {
+        let job = &jobs[i];
+        tile(call, inner, shape, job, &parts[job.parts.clone()], me, scratch)
+    })?;
     Ok(true)
 }
 
@@ -59,6 +92,7 @@ fn tile(
     inner: Inner,
     shape: Product,
     job: &Job,
+    parts: &[(u64, usize)],
     me: usize,
     scratch: &mut Scratch,
 ) -> Result<(), Stop> {
@@ -135,12 +169,16 @@ fn tile(
             }
         }
     }
-    let need = job.need as u32;
-    let (rows, cols, row_bytes) = if shape.cols == 1 { (need, 1, size) } else { (1, need, padded) };
-    let tile = Tile { row: 0, col: 0, rows, cols, ptr: c, row_bytes };
-    // SAFETY: the results lie in this thread's own room.
-    unsafe {
-        Product::finish(call.plan, call.cpu.isa, job.program, call.buffers, call.params, scratch, &[tile])?;
+    let mut from = 0;
+    for &(program, need) in parts {
+        let (rows, cols, row_bytes) =
+            if shape.cols == 1 { (need as u32, 1, size) } else { (1, need as u32, padded) };
+        let tile = Tile { row: 0, col: 0, rows, cols, ptr: c.wrapping_add(from * size), row_bytes };
+        from += need;
+        // SAFETY: the results lie in this thread's own room.
+        unsafe {
+            Product::finish(call.plan, call.cpu.isa, program, call.buffers, call.params, scratch, &[tile])?;
+        }
     }
     Ok(())
 }

@@ -30,10 +30,10 @@ fn tile(m: usize, n: usize, batch: usize) -> (usize, usize) {
     }
 }
 
-/// Lines of a matrix-vector tile: no more than leave a large device's processors several programs each, and no fewer
-/// than a CPU's vectors fill.
+/// Lines of a matrix-vector tile: few, so that a large device's processors have several programs each; more where there
+/// are so many programs that starting them shows.
 fn lines(extent: usize, batch: usize) -> usize {
-    [64, 32].into_iter().find(|t| extent.div_ceil(*t) * batch >= 512).unwrap_or(16)
+    [64, 32, 16].into_iter().find(|t| extent.div_ceil(*t) * batch >= 4096).unwrap_or(8)
 }
 
 struct Side {
@@ -192,14 +192,19 @@ fn launch(
     };
     let tried = out.attempt(job.roots, "contract", programs, window.cloned(), |g| {
         let mut rest = g.r.program_id();
-        let mut take = |g: &mut Gen<'_>, count: usize| {
-            let d = g.number(count as u32);
-            let at = rest.rem(d);
-            rest = rest.quot(d);
-            at
+        // A program that begins with divisions begins late: none for an axis of one tile by its shape, or for the last.
+        let mut take = |g: &mut Gen<'_>, (extent, count): (usize, usize), last: bool| match (extent, last) {
+            (1, _) => Index::lit(0),
+            (_, true) => rest,
+            _ => {
+                let d = g.number(count as u32);
+                let at = rest.rem(d);
+                rest = rest.quot(d);
+                at
+            }
         };
-        let n0 = take(g, gn) * Index::lit(tn as u32);
-        let m0 = take(g, gm) * Index::lit(tm as u32);
+        let n0 = take(g, (n, gn), batch == 1 && m == 1) * Index::lit(tn as u32);
+        let m0 = take(g, (m, gm), batch == 1) * Index::lit(tm as u32);
         let z = if batch > 1 { rest } else { Index::lit(0) };
         let (sa, sb) = ([batch, m, k], [batch, k, n]);
         let [a, b] = job.operands;
@@ -236,7 +241,7 @@ fn launch(
         let v = g.r.contract(lane, tm as u32, tn as u32, Contract { k: terms.0, a, b });
         let row = m0 + g.r.iota(tm as u32, 0);
         let col = n0 + g.r.iota(tn as u32, 1);
-        let (rows, cols) = (g.number(m as u32), g.number(n as u32));
+        let (rows, cols) = (extent(g, m), extent(g, n));
         let mask = row.lt(rows).and(col.lt(cols));
         let mut to = row * cols + col;
         if batch > 1 {
@@ -250,6 +255,11 @@ fn launch(
         g.store_roots(&[batch, m, n], &p, to);
     })?;
     Ok(tried)
+}
+
+/// A length or stride: 1 is written into the kernel, others are parameters.
+fn extent(g: &mut Gen<'_>, n: usize) -> Index {
+    if n == 1 { Index::lit(1) } else { g.number(n as u32) }
 }
 
 fn operand(g: &mut Gen<'_>, side: &Side, z: Index) -> Operand {
@@ -307,10 +317,9 @@ fn strided(
     };
     let base = view.emit(g, &[Some(z), None, None]).index;
     let buffer = g.buffer_at(buf, dtype, Access::Read, placed.base);
-    let outer_limit = g.number(side.outer as u32);
-    // Coefficients of 1 are written in: readings may then see neighbours.
-    let number = |g: &mut Gen<'_>, s: i64| if s == 1 { Index::lit(1) } else { g.number(s as u32) };
-    let (outer_stride, k_stride) = (number(g, outer_stride), number(g, k_stride));
+    let outer_limit = extent(g, side.outer);
+    // Readings may then see neighbours.
+    let (outer_stride, k_stride) = (extent(g, outer_stride as usize), extent(g, k_stride as usize));
     Some(Operand::Strided {
         buffer,
         base: base.0,

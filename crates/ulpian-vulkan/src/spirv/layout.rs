@@ -208,8 +208,8 @@ impl Plan {
                 (m * n / 128).min(limit)
             }
             Some((m, n)) if m > 1 && n > 1 => (m * n / 16).clamp(32, limit),
-            // Matrix times vector is fetched, not computed.
-            Some(_) => 512.min(most),
+            // Matrix times vector is fetched, not computed. Of few lines small groups hide each other's waits best.
+            Some((m, n)) => (32 * m.max(n)).clamp(256, 512).min(most),
             // Many lookups of a thread at a time hide each other's waits.
             None if s.looks_up => (s.lanes / 4).clamp(1, limit),
             None => s.lanes.clamp(1, limit),
