@@ -1,16 +1,19 @@
 //! Sweeps f32 arguments of the one-place functions: how often the fast path is in doubt, and every result that is not the
 //! nearest float by the platform's f64 library.
 //!
-//! `cargo run --release -p ulpian-num --example exhaustive [--slow] [--range LO..HI] [STEP] [FUNCTION...]`: every STEP-th
+//! `cargo run --release -p ulpian-num --example exhaustive [--slow | --steps] [--range LO..HI] [STEP] [FUNCTION...]`: every STEP-th
 //! of the 2^32 bit patterns (default 1), or of the floats from LO to HI, which share a sign. With `--slow` the slow path
 //! answers everywhere, which tests it on the fast path's domain. Build with `RUSTFLAGS="-C target-cpu=native"` to use the hardware's fma. The platform's functions are
 //! taken to be right to 2^-48 relative: where that leaves two floats possible the argument is counted as undecided, not
-//! judged (`ulpian prove` decides those by other means). Subnormal arguments and results are checked in the keeping mode.
+//! judged (`ulpian prove` decides those by other means). `--steps` takes the fast paths through doubles as a GPU does, whose
+//! quotients are steps from a guess, and compares them with those that `ulpian prove` runs on a CPU, bit for bit, so that a
+//! proof of these is one of those. Subnormal arguments and results are checked in the keeping mode.
 
 use ulpian_num::ulp::{nearest_f32, reference_f64, ulp_error};
 use ulpian_num::{Func, Native, Val};
 
-type Reading = Native<{ cfg!(target_feature = "fma") }, true>;
+const FMA: bool = cfg!(target_feature = "fma");
+type Reading = Native<FMA, true>;
 
 #[derive(Clone, Copy, Default)]
 struct Seen {
@@ -88,9 +91,81 @@ fn sweep(func: Func, start: u64, end: u64, step: u64, all_slow: bool) -> Seen {
     seen
 }
 
+type Fast = (f32, bool);
+
+/// The fast path by steps beside the one that divides, each with the slow path's answers; what differs is wrong.
+fn compare(
+    func: Func,
+    steps: impl Fn(f32) -> Fast,
+    divides: impl Fn(f32) -> Fast,
+    (start, end, step): (u64, u64, u64),
+) -> Seen {
+    let mut seen = Seen::default();
+    let mut xs = [0f32; 512];
+    let (mut by_steps, mut divided) = (([0f32; 512], [false; 512]), ([0f32; 512], [false; 512]));
+    for from in (start..end).step_by(512 * step as usize) {
+        for (j, x) in xs.iter_mut().enumerate() {
+            *x = f32::from_bits((from + j as u64 * step).min(end - 1) as u32);
+        }
+        // Loops of their own, so that they run on vectors.
+        for ((y, d), x) in by_steps.0.iter_mut().zip(&mut by_steps.1).zip(&xs) {
+            (*y, *d) = steps(*x);
+        }
+        for ((y, d), x) in divided.0.iter_mut().zip(&mut divided.1).zip(&xs) {
+            (*y, *d) = divides(*x);
+        }
+        for (j, &x) in xs.iter().enumerate() {
+            let (mut a, mut b, doubts) = (by_steps.0[j], divided.0[j], (by_steps.1[j], divided.1[j]));
+            seen.doubts += u64::from(doubts.0);
+            match doubts {
+                // One slow path for both.
+                (true, true) => continue,
+                (true, false) => a = Native::<FMA>::slow_f32(func, x, x),
+                (false, true) => b = Native::<FMA>::slow_f32(func, x, x),
+                (false, false) => {}
+            }
+            if a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan()) {
+                if seen.wrong < 8 {
+                    seen.first[seen.wrong as usize] = x.to_bits();
+                }
+                seen.wrong += 1;
+            }
+        }
+    }
+    seen
+}
+
+/// [`compare`] of a function that has a quotient in its path through doubles.
+fn compare_by_name(func: Func, range: (u64, u64, u64)) -> Option<Seen> {
+    /// The function by name, so that loops over it run on vectors.
+    macro_rules! named {
+        ($($f:ident)*) => {
+            match func {
+                $(Func::$f => Some(compare(
+                    func,
+                    |x| {
+                        let v = Val::<Native<FMA, false, true>, f32>::lit(x);
+                        let c = Func::$f.fast_f32(v, v);
+                        (c.value.0, c.doubt.0)
+                    },
+                    |x| {
+                        let v = Val::<Native<FMA>, f32>::lit(x);
+                        let c = Func::$f.fast_f32(v, v);
+                        (c.value.0, c.doubt.0)
+                    },
+                    range,
+                )),)*
+                _ => None,
+            }
+        };
+    }
+    named!(Log Log2 Log10 Log1p Asinh Acosh Atanh Softplus LogSigmoid Tanh Sigmoid Silu GeluTanh Mish Erfc Gelu Erfinv Tan Atan)
+}
+
 fn main() {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
-    let all_slow = args.iter().position(|a| a == "--slow").map(|k| args.remove(k)).is_some();
+    let mut option = |name: &str| args.iter().position(|a| a == name).map(|k| args.remove(k)).is_some();
+    let (all_slow, steps) = (option("--slow"), option("--steps"));
     let (low, high) = match args.iter().position(|a| a == "--range") {
         Some(k) if k + 1 < args.len() => {
             args.remove(k);
@@ -106,7 +181,10 @@ fn main() {
     let step = args.first().and_then(|a| a.parse().ok()).unwrap_or(1).max(1);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
     for &func in Func::ALL {
-        if func.arity() != 1 || (args.len() > 1 && !args[1..].iter().any(|a| a == func.name())) {
+        if func.arity() != 1
+            || steps && compare_by_name(func, (0, 0, 1)).is_none()
+            || (args.len() > 1 && !args[1..].iter().any(|a| a == func.name()))
+        {
             continue;
         }
         let share = (high - low) / threads / step * step;
@@ -114,7 +192,11 @@ fn main() {
             let parts: Vec<_> = (0..threads)
                 .map(|t| {
                     let end = if t + 1 == threads { high } else { low + (t + 1) * share };
-                    s.spawn(move || sweep(func, low + t * share, end, step, all_slow))
+                    let start = low + t * share;
+                    s.spawn(move || match steps {
+                        true => compare_by_name(func, (start, end, step)).unwrap_or_default(),
+                        false => sweep(func, start, end, step, all_slow),
+                    })
                 })
                 .collect();
             parts.into_iter().map(|p| p.join().expect("a sweep ended")).fold(Seen::default(), Seen::join)

@@ -2,7 +2,8 @@
 //!
 //! `FMA` says whether the enclosing code may use a hardware fused multiply-add (it is compiled with that target
 //! feature); without it the fused product is computed in f64 with a round-to-odd sum. `KEEP` is the
-//! `Subnormals::Preserve` mode. No control register is read or written here: every flush is in the open.
+//! `Subnormals::Preserve` mode. `STEPS` is for tests and proofs: fast paths through doubles whatever the machine, their
+//! quotients by steps, as a GPU has them. No control register is read or written here: every flush is in the open.
 //!
 //! How the flush of a product or fma is decided. With unbounded exponents the rounded result is below 2^-126 exactly
 //! when the same operation on operands scaled by 2^64, which cannot underflow near that border, gives less than
@@ -15,7 +16,7 @@ use crate::real::{Binary, Compare, Func, Real, Unary, Val};
 
 /// The native reading. See the module's head for the parameters.
 #[derive(Clone, Copy, Debug)]
-pub struct Native<const FMA: bool, const KEEP: bool = false>;
+pub struct Native<const FMA: bool, const KEEP: bool = false, const STEPS: bool = false>;
 
 const SIGN: u32 = 0x8000_0000;
 const TWO_64: f32 = 18446744073709551616.0;
@@ -128,7 +129,7 @@ fn ill_typed() -> ! {
     unreachable!("an operation the lane type does not have")
 }
 
-impl<const FMA: bool, const KEEP: bool> Native<FMA, KEEP> {
+impl<const FMA: bool, const KEEP: bool, const STEPS: bool> Native<FMA, KEEP, STEPS> {
     #[inline(always)]
     fn flush(x: f32) -> f32 {
         if KEEP { x } else { flush(x) }
@@ -144,7 +145,7 @@ impl<const FMA: bool, const KEEP: bool> Native<FMA, KEEP> {
     }
 }
 
-impl<const FMA: bool, const KEEP: bool> Real for Native<FMA, KEEP> {
+impl<const FMA: bool, const KEEP: bool, const STEPS: bool> Real for Native<FMA, KEEP, STEPS> {
     type Repr<D: Element> = D;
 
     #[inline(always)]
@@ -276,7 +277,7 @@ impl<const FMA: bool, const KEEP: bool> Real for Native<FMA, KEEP> {
 
     #[inline(always)]
     fn doubles() -> bool {
-        FMA
+        FMA || STEPS
     }
 
     #[inline(always)]
@@ -286,7 +287,7 @@ impl<const FMA: bool, const KEEP: bool> Real for Native<FMA, KEEP> {
 
     #[inline(always)]
     fn near_div(a: f64, b: f64) -> Option<f64> {
-        Some(a / b)
+        if STEPS { None } else { Some(a / b) }
     }
 
     #[inline(always)]

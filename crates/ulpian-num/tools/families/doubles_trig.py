@@ -33,5 +33,5 @@ def items():
     yield const_quotient("TAN", tangent, (OVER * mp.pi / 2) ** 2, 3, 4, "tan(√z)/√z for √z up to π/4, as a ratio of two polynomials.")
     yield const_double("TAN_EDGE", mp.tan(mp.pi / 8), "tan(π/8).")
     atan, asin = arc(mp.atan), arc(mp.asin)
-    yield const_doubles("ATAN", atan, lambda z: 1 / atan(z), 0, (mp.tan(mp.pi / 8) + mp.mpf(2) ** -20) ** 2, 10, "atan(√z)/√z for √z up to tan(π/8).", leading=[1])
-    yield const_doubles("ASIN", asin, lambda z: 1 / asin(z), 0, mp.mpf("0.25"), 11, "asin(√z)/√z for z up to 1/4.", leading=[1])
+    yield const_doubles("ATAN", atan, lambda z: 1 / atan(z), 0, (mp.tan(mp.pi / 8) + mp.mpf(2) ** -20) ** 2, 9, "atan(√z)/√z for √z up to tan(π/8).")
+    yield const_doubles("ASIN", asin, lambda z: 1 / asin(z), 0, mp.mpf("0.25"), 10, "asin(√z)/√z for z up to 1/4.")

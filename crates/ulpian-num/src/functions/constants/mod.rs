@@ -8,6 +8,7 @@ pub(super) mod doubles_erf;
 pub(super) mod doubles_erfinv;
 pub(super) mod doubles_exp;
 pub(super) mod doubles_log;
+pub(super) mod doubles_quotient;
 pub(super) mod doubles_trig;
 pub(super) mod erf;
 pub(super) mod erfinv;

@@ -9,7 +9,7 @@ use super::super::{d, f, i, l, magnitude_f32, sign_f32, u, with_sign_f32};
 use super::{poly, quotient};
 use crate::real::{Real, Val};
 
-/// In units of the result's last place, 2^-53 of it at worst: P's 2^-46.8 (75), the logarithm's (20), 15 for roundings.
+/// In units of the result's last place, 2^-53 of it at worst: P's 2^-46.8 (75), the logarithm's (20), the division's (8), 15 for roundings.
 const UNITS: i32 = 256;
 /// √½ as a double's bits.
 const ROOT_HALF: i64 = 0x3fe6_a09e_667f_3bcd;
@@ -18,7 +18,7 @@ const FAR: i32 = 0x3f7f_fbf4;
 const LEAST: i32 = 0x0100_0000;
 const ONE: i32 = 0x3f80_0000;
 
-/// erfinv(x): 50 operations on doubles.
+/// erfinv(x): 48 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn erfinv<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);

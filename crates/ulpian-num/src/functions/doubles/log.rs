@@ -10,7 +10,7 @@
 //! - atanh: half of log((1 + x)/(1 - x)), k estimated from the bits of both, and s = ((1 + x)·2^-k - (1 - x))/(their sum).
 //!
 //! Operations, and those of them in doubles: log and log10 34 (18), log2 33 (17), log1p 41 (20), softplus and logsigmoid
-//! 41 (29), atanh 44 (24), acosh 59 (23), asinh 63 (25). Conversions between floats and doubles: two, with a root four.
+//! 41 (26), atanh 44 (21), acosh 59 (23), asinh 63 (25). Conversions between floats and doubles: two, with a root four.
 
 use super::super::area::{ONE, TINY};
 use super::super::candidate::Candidate;
@@ -25,10 +25,10 @@ use crate::real::{Real, Val};
 const UNITS: i32 = 512;
 /// With 110 more for the root, and for asinh a polynomial to 2^-44.8 (290).
 const ROOT_UNITS: i32 = 832;
-/// A polynomial to 2^-49.1 (15), and 15.
-const ATANH_UNITS: i32 = 64;
-/// A polynomial to 2^-49 (16), the exponential's 2^-46.3 (101), k·ln2 (90), and 15.
-const SOFTPLUS_UNITS: i32 = 448;
+/// A polynomial to 2^-42.3 (1620), 87 for the division, and 15.
+const ATANH_UNITS: i32 = 2048;
+/// A polynomial to 2^-43.8 (601), the exponential's 2^-46.3 (101), k·ln2 (90), 87 for the division, and 15.
+const SOFTPLUS_UNITS: i32 = 1024;
 
 /// A base: the multiple of atanh(s)/s, and the logarithm of 2.
 struct Base {
@@ -50,23 +50,19 @@ fn sum<R: Real>(k: Val<R, i32>, s: Val<R, f64>, series: &[f64], octave: f64) -> 
     s.near_fma(poly(s.raw_mul(s), series), k)
 }
 
-/// n / by, to about 2^-52 where `first` gives 1/by to 2^-9, or the reading's own.
+/// n / (n + 2), for n from -0.297 to 0.422, to about 2^-52, or the reading's own.
 #[inline(always)]
-fn quotient_from<R: Real>(n: Val<R, f64>, by: Val<R, f64>, first: &[f64]) -> Val<R, f64> {
+fn ratio<R: Real>(n: Val<R, f64>) -> Val<R, f64> {
+    let by = n.raw_add(d(2.0));
     if let Some(q) = R::near_div(n.0, by.0) {
         return Val::new(q);
     }
-    let r = poly(by, first);
+    // To 2^-9, and to 2^-28.
+    let r = poly(by, &c::RECIPROCAL_NEAR_2);
     let e = (-by).near_fma(r, d(1.0));
     let r = r.near_fma(e.near_fma(e, e), r);
     let q = n.raw_mul(r);
     r.near_fma((-by).near_fma(q, n), q)
-}
-
-/// n / (n + 2), for n from -0.297 to 0.422.
-#[inline(always)]
-fn ratio<R: Real>(n: Val<R, f64>) -> Val<R, f64> {
-    quotient_from(n, n.raw_add(d(2.0)), &c::RECIPROCAL_NEAR_2)
 }
 
 /// 2^(places - k), |places - k| < 1000.
@@ -127,7 +123,7 @@ pub(in super::super) fn softplus<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let above = r.near_fma(odd, even).bitcast::<i64>();
     let n = (above + t.bitcast::<i64>().shl(l(52))).bitcast::<f64>();
     let by = (-r).near_fma(odd, even).raw_add(n);
-    let s = quotient_from(n, by, &c::RECIPROCAL_NEAR_1);
+    let s = quotient(n, by);
     let below = bits.lt(i(0));
     let top = Val::select(below, d(0.0), a);
     let y = Candidate::of_double(s.near_fma(poly(s.raw_mul(s), &c::LOG1P), top), SOFTPLUS_UNITS);

@@ -18,10 +18,12 @@ use crate::real::{Real, Val};
 const UNITS: i32 = 128;
 /// With the reduction's error, 2^-45.9 of the least result (140) and far less elsewhere.
 const REDUCED_UNITS: i32 = 256;
-/// With the ratio's 2^-45 (262) and 10 for the division as well.
+/// With the ratio's 2^-45.2 (224) and 87 for the division as well.
 const TAN_UNITS: i32 = 1024;
-/// The polynomial's 2^-47.9 (35) at most, and 30 for the division or the root and the rest.
-const ARC_UNITS: i32 = 128;
+/// The polynomial's 2^-45.1 (239), 87 for the division, and 20 for the rest.
+const ATAN_UNITS: i32 = 512;
+/// The polynomial's 2^-43.9 (546) and the root's 120, of a term that is up to twice the result, and 30 for the rest.
+const ARC_UNITS: i32 = 2048;
 
 /// 2^-100: from here on results of odd functions are normal.
 const LEAST: f32 = 1.0 / (1u128 << 100) as f32;
@@ -92,7 +94,7 @@ pub(in super::super) fn cos<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     flip(y, odd(t)).apart(m.gt(i(bits(FAR))), m.ge(i(INF_BITS)), f(f32::NAN))
 }
 
-/// tan(x): 20 operations on doubles.
+/// tan(x): 18 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn tan<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let x64 = x.near_widen();
@@ -143,7 +145,7 @@ pub(in super::super) fn cos_pi<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     flip(y, sign).apart(m.gt(i(bits(FAR_PI))), m.ge(i(bits(8.0 * FAR_PI))), answer)
 }
 
-/// atan(x): 22 operations on doubles.
+/// atan(x): 19 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn atan<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
@@ -155,7 +157,7 @@ pub(in super::super) fn atan<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let from = Val::select(steep, d(c::PI / 2.0), Val::select(middle, d(c::PI / 4.0), d(0.0)));
     let u = quotient(a.near_fma(p, -q), a.near_fma(q, p));
     let y = u.near_fma(poly(u.raw_mul(u), &c::ATAN), from);
-    let y = Candidate::of_double(y, ARC_UNITS).with_sign(sign_f32(x));
+    let y = Candidate::of_double(y, ATAN_UNITS).with_sign(sign_f32(x));
     let outside = outside(m, FAR_ATAN);
     let turn = with_sign_f32(f(std::f32::consts::FRAC_PI_2), sign_f32(x));
     let far = m.gt(i(bits(FAR_ATAN))).and(m.le(i(INF_BITS)));
@@ -173,7 +175,7 @@ fn half_arc<R: Real>(m: Val<R, i32>) -> (Val<R, bool>, Val<R, f64>, Val<R, f64>)
     (large, Val::select(large, minus_root(z4), a), poly(z, &c::ASIN))
 }
 
-/// asin(x): 28 operations on doubles.
+/// asin(x): 21 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn asin<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let m = magnitude_f32(x);
@@ -184,7 +186,7 @@ pub(in super::super) fn asin<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     y.apart(outside, outside, Val::select(m.gt(i(bits(1.0))), f(f32::NAN), x.flush()))
 }
 
-/// acos(x): 28 operations on doubles.
+/// acos(x): 21 operations on doubles.
 #[inline(always)]
 pub(in super::super) fn acos<R: Real>(x: Val<R, f32>) -> Candidate<R> {
     let (bit, m) = (x.bitcast::<i32>(), magnitude_f32(x));
